@@ -1,0 +1,78 @@
+"""Steps the original MinAtar beside ours with the same draws, and compares all that can be seen of both."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import jax
+import numpy as np
+from minatar import Environment
+
+from actiongap.games.core import Game, GameState
+
+
+class ScriptedRandom:
+    """Stands in for the original's random source: each method hands out what was scripted for it, in order.
+
+    A test scripts a whole step; what the original does not ask for in that step is dropped at the next.
+    """
+
+    def __init__(self) -> None:
+        self.script({})
+
+    def script(self, answers: dict[str, Iterable[Any]]) -> None:
+        self.answers = {method: deque(values) for method, values in answers.items()}
+
+    def rand(self) -> float:
+        return self.answers["rand"].popleft()
+
+    def choice(self, *_: Any, **__: Any) -> Any:
+        return self.answers["choice"].popleft()
+
+    def randint(self, *_: Any, **__: Any) -> Any:
+        return self.answers["randint"].popleft()
+
+
+class Lockstep:
+    """One of our games and its original, side by side.
+
+    `start_answers(start_draws)` and `step_answers(step_draws)` turn our draws (the rules' own, as NumPy) into what the
+    original's random source is asked for: {"choice": [...], "randint": [...], "rand": [...]}. The draw of the sticky
+    action, which is the first `rand` of a step, is scripted here.
+    """
+
+    def __init__(self, game: Game, start_answers: Callable[[Any], dict], step_answers: Callable[[Any], dict]) -> None:
+        self.game = game
+        self.start_answers, self.step_answers = start_answers, step_answers
+        self.random = ScriptedRandom()
+        self.original = Environment(game.name.removeprefix("minatar/"), difficulty_ramping=game.rules.ramping)
+        self.original.random = self.original.env.random = self.random
+        self._start_draws = jax.jit(
+            lambda key: game.rules.start_draws(jax.random.bits(key, (game.rules.start_words,), np.uint32))
+        )
+        self._draw = jax.jit(game.draw)
+        self._reset = jax.jit(game.reset)
+        self._advance = jax.jit(game.advance)
+        self.state: GameState
+
+    def reset(self, key: jax.Array) -> np.ndarray:
+        self.random.script(self.start_answers(jax.device_get(self._start_draws(key))))
+        self.original.reset()
+        self.state, observation = self._reset(key, self.original.last_action)
+        np.testing.assert_array_equal(observation, self.original.state())
+        return np.asarray(observation)
+
+    def step(self, key: jax.Array, action: int) -> tuple[np.ndarray, float, bool]:
+        draws = self._draw(key)
+        answers = self.step_answers(jax.device_get(draws.inner))
+        # Below or above any chance of a sticky action: the decision is ours, the original carries it out.
+        answers["rand"] = [0.0 if bool(draws.repeat) else 1.0, *answers.get("rand", [])]
+        self.random.script(answers)
+        reward, done = self.original.act(action)
+        self.state, observation, our_reward, terminated, truncated = self._advance(self.state, action, draws)
+        np.testing.assert_array_equal(observation, self.original.state())
+        assert float(our_reward) == reward
+        assert bool(terminated | truncated) == done
+        return np.asarray(observation), float(reward), bool(done)
