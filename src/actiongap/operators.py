@@ -64,28 +64,30 @@ class Operator(NamedTuple):
         soft = xp.log(xp.sum(xp.exp((q - best[..., None]) / safe), axis=-1))
         return best + temperature * (soft - _like(xp, self.mellow, q) * math.log(q.shape[-1]))
 
-    def gap_term(self, q: Array) -> Array:
-        """What is added to the target of each action, zero where clipped: [..., A] -> [..., A]."""
+    def gap_term(self, q: Array, value: Array | None = None) -> Array:
+        """What is added to the target of each action, zero where clipped: [..., A] -> [..., A].
+
+        `value` is value(q), for a caller who has it already.
+        """
         xp = array_namespace(q)
         if _is_off(self.alpha):
             return xp.zeros_like(q)
-        advantage = q - self.value(q)[..., None]
+        advantage = q - (self.value(q) if value is None else value)[..., None]
         if not _is_off(self.floor, -math.inf):
             advantage = xp.maximum(advantage, _like(xp, self.floor, q))
         term = _like(xp, self.alpha, q) * advantage
-        return term if self._is_unclipped() else xp.where(self.kept(q), term, xp.zeros_like(q))
+        return term if _is_off(self.lower_bound, -math.inf) else xp.where(self.kept(q), term, xp.zeros_like(q))
 
     def kept(self, q: Array) -> Array:
-        """Where the gap term is not clipped away, q_a - Q_l >= c (max q - Q_l): [..., A] -> bool [..., A]."""
+        """Where a gap term is added: alpha > 0 and q_a - Q_l >= c (max q - Q_l). [..., A] -> bool [..., A]."""
         xp = array_namespace(q)
-        if self._is_unclipped():
-            return xp.ones_like(q, dtype=xp.bool)
         lower_bound = _like(xp, self.lower_bound, q)
         # The paper's direct form, whose ties fall as one works them out by hand. An infinite bound would make it NaN.
         unbounded = lower_bound == -math.inf
         above = q - xp.where(unbounded, xp.zeros_like(lower_bound), lower_bound)
         best = xp.max(above, axis=-1, keepdims=True)
-        return (above >= _like(xp, self.clip_ratio, q) * best) | unbounded
+        inside = (above >= _like(xp, self.clip_ratio, q) * best) | unbounded
+        return inside & (_like(xp, self.alpha, q) > 0)
 
     def target(
         self, reward: Array, discount: Array, q: Array, q_next: Array, action: Array, next_value: Array | None = None
@@ -108,9 +110,6 @@ class Operator(NamedTuple):
     def apply(self, q: np.ndarray, mdp: MDP, gamma: float) -> np.ndarray:
         """The exact operator on an MDP: [S, A] -> [S, A]."""
         return mdp.backup(self, q, gamma)
-
-    def _is_unclipped(self) -> bool:
-        return _is_off(self.lower_bound, -math.inf)
 
 
 FAMILY: dict[str, Operator] = {
@@ -137,7 +136,9 @@ def names() -> tuple[str, ...]:
 def parameters(name: str) -> dict[str, float]:
     """The numbers that the named operator lets one change, with their defaults."""
     default = _named(name)
-    return {field: getattr(default, field) for field in _TUNABLE if getattr(default, field) != getattr(Operator(), field)}
+    return {
+        field: getattr(default, field) for field in _TUNABLE if getattr(default, field) != getattr(Operator(), field)
+    }
 
 
 def make(name: str, **numbers: float) -> Operator:
@@ -223,7 +224,7 @@ def _pick(xp: Any, rows: Array, one_hot: Array) -> Array:
 def _named(name: str) -> Operator:
     if name not in FAMILY:
         near = difflib.get_close_matches(str(name), FAMILY, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        hint = f"; did you mean {near[0]}?" if near else "."
         raise ValueError(f"no operator is called {name!r}{hint} The names are: {', '.join(FAMILY)}")
     return FAMILY[name]
 

@@ -16,7 +16,8 @@ from actiongap.games.core import Game, GameState
 class ScriptedRandom:
     """Stands in for the original's random source: each method hands out what was scripted for it, in order.
 
-    A test scripts a whole step; what the original does not ask for in that step is dropped at the next.
+    A test scripts a whole step; what the original does not ask for in that step is dropped at the next. A scripted
+    function is called with the original's own arguments, and answers for them.
     """
 
     def __init__(self) -> None:
@@ -25,14 +26,18 @@ class ScriptedRandom:
     def script(self, answers: dict[str, Iterable[Any]]) -> None:
         self.answers = {method: deque(values) for method, values in answers.items()}
 
-    def rand(self) -> float:
-        return self.answers["rand"].popleft()
+    def rand(self, *arguments: Any) -> Any:
+        return self._answer("rand", *arguments)
 
-    def choice(self, *_: Any, **__: Any) -> Any:
-        return self.answers["choice"].popleft()
+    def choice(self, *arguments: Any, **options: Any) -> Any:
+        return self._answer("choice", *arguments, **options)
 
-    def randint(self, *_: Any, **__: Any) -> Any:
-        return self.answers["randint"].popleft()
+    def randint(self, *arguments: Any, **options: Any) -> Any:
+        return self._answer("randint", *arguments, **options)
+
+    def _answer(self, method: str, *arguments: Any, **options: Any) -> Any:
+        answer = self.answers[method].popleft()
+        return answer(*arguments, **options) if callable(answer) else answer
 
 
 class Lockstep:
@@ -70,7 +75,8 @@ class Lockstep:
         # Below or above any chance of a sticky action: the decision is ours, the original carries it out.
         answers["rand"] = [0.0 if bool(draws.repeat) else 1.0, *answers.get("rand", [])]
         self.random.script(answers)
-        reward, done = self.original.act(action)
+        # The original numbers its actions in the full set, whichever of them ours offers.
+        reward, done = self.original.act(self.game.rules.action_names.index(self.game.action_names[action]))
         self.state, observation, our_reward, terminated, truncated = self._advance(self.state, action, draws)
         np.testing.assert_array_equal(observation, self.original.state())
         assert float(our_reward) == reward

@@ -1,0 +1,88 @@
+"""The chain walk run with several operators, and again over the clip ratio: the numbers behind tables and figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from actiongap import operators
+from actiongap.operators import Operator
+from actiongap.tabular import mdps
+from actiongap.tabular.iteration import Trace, iterate
+from actiongap.tabular.mdp import MDP
+from actiongap.tabular.solution import solve
+
+ABLATION_CLIP_RATIOS = (0.6, 0.8, 0.9, 0.95)
+_MOST_FRAMES = 600
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Traces by label: of the chosen operators, and of clipped AL for each clip ratio of the supplement."""
+
+    mdp: MDP
+    gamma: float
+    iterations: int
+    operators: dict[str, Operator]
+    traces: dict[str, Trace]
+    ablation: dict[str, Trace]
+
+
+def run(
+    names: tuple[str, ...] = ("dqn", "al", "clip_al"),
+    alpha: float = 0.99,
+    clip_ratio: float = 0.9,
+    lower_bound: float | None = None,
+    gamma: float = 0.99,
+    states: int = 11,
+    iterations: int = 500,
+    noise: float = 0.0,
+    seed: int = 0,
+    temperature: float = 0.03,
+) -> Experiment:
+    """The experiment with the paper's numbers as defaults. `lower_bound` None is the paper's rule, R_min / (1 - gamma)."""
+    if not names:
+        raise ValueError(f"no operator was given; the names are: {', '.join(operators.names())}")
+    if iterations < 1:
+        raise ValueError(f"iterations is {iterations}; it must be at least 1")
+    mdp = mdps.chain_walk(states)
+    solution = solve(mdp, gamma)
+    bound = operators.lower_bound(mdp.reward_min, gamma) if lower_bound is None else lower_bound
+    numbers = {"alpha": alpha, "clip_ratio": clip_ratio, "lower_bound": bound, "temperature": temperature}
+
+    def made(name: str, **changes: float) -> Operator:
+        known = operators.parameters(name)
+        return operators.make(name, **{key: value for key, value in (numbers | changes).items() if key in known})
+
+    def traced(operator: Operator) -> Trace:
+        frames = frame_iterations(iterations)
+        return iterate(operator, mdp, gamma, iterations, noise=noise, seed=seed, snapshots=frames, solution=solution)
+
+    chosen = {name: made(name) for name in names}
+    ablation = {f"c = {ratio:g}": made("clip_al", clip_ratio=ratio) for ratio in ABLATION_CLIP_RATIOS}
+    return Experiment(
+        mdp,
+        gamma,
+        iterations,
+        chosen,
+        {name: traced(operator) for name, operator in chosen.items()},
+        {label: traced(operator) for label, operator in ablation.items()},
+    )
+
+
+def frame_iterations(iterations: int) -> list[int]:
+    """The iterations whose Q is kept: all of them, or an even choice that has the first, the 10th and the last."""
+    even = np.linspace(0, iterations, min(iterations + 1, _MOST_FRAMES)).round().astype(int)
+    return sorted({*even.tolist(), min(10, iterations), iterations})
+
+
+def numbers(trace: Trace) -> dict[str, float | int | None]:
+    """A trace in a few numbers: when its policy stays optimal, and its last iteration."""
+    return {
+        "optimal_from": trace.optimal_from,
+        "mean_gap": float(trace.mean_gap[-1]),
+        "gap_deviation": None if np.isnan(trace.gap_deviation[-1]) else float(trace.gap_deviation[-1]),
+        "loss": float(trace.loss[-1]),
+        "value_error": float(trace.value_error[-1]),
+    }

@@ -1,0 +1,93 @@
+"""The paper's figures of the chain walk, drawn from an experiment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
+
+from actiongap.tabular.chain_walk.experiment import Experiment
+from actiongap.tabular.iteration import Trace
+
+COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bb5566", "#997700", "#555555")
+"""Paul Tol's bright set and a few more, told apart by colour-blind readers too."""
+
+
+def write(experiment: Experiment, folder: Path) -> list[Path]:
+    """Draw every figure into the folder, as PNG and PDF. Returns the PNG files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    early = min(10, experiment.iterations)
+    drawn = {
+        "performance-loss": _losses(experiment.traces),
+        f"q-values-{early}": _q_values(experiment, early),
+        f"q-values-{experiment.iterations}": _q_values(experiment, experiment.iterations),
+        "ablation-clip-ratio": _ablation(experiment),
+    }
+    written = []
+    for name, figure in drawn.items():
+        for ending in ("pdf", "png"):
+            figure.savefig(folder / f"{name}.{ending}", dpi=150)
+        plt.close(figure)
+        written.append(folder / f"{name}.png")
+    return written
+
+
+def _losses(traces: dict[str, Trace]) -> Figure:
+    figure, axes = plt.subplots(figsize=(6.4, 4), layout="constrained")
+    _draw_losses(axes, traces)
+    axes.set_title("Performance loss of the policy greedy in $Q_k$")
+    return figure
+
+
+def _draw_losses(axes: plt.Axes, traces: dict[str, Trace]) -> None:
+    for colour, (label, trace) in zip(COLOURS, traces.items(), strict=False):
+        since = "never optimal" if trace.optimal_from is None else f"optimal from {trace.optimal_from}"
+        axes.plot(trace.loss, color=colour, label=f"{label}: {since}")
+        if trace.optimal_from is not None:
+            axes.plot(trace.optimal_from, 0, "o", color=colour, clip_on=False)
+    axes.set(xlabel="iteration $k$", ylabel=r"$\max_s\ |V^*(s) - V^{\pi_k}(s)|$")
+    latest = max((trace.optimal_from or len(trace.loss) for trace in traces.values()), default=1)
+    axes.set_xlim(0, max(10, min(len(next(iter(traces.values())).loss) - 1, round(1.4 * latest))))
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False)
+
+
+def _q_values(experiment: Experiment, iteration: int) -> Figure:
+    columns = min(3, len(experiment.traces))
+    rows = -(-len(experiment.traces) // columns)
+    figure, grid = plt.subplots(rows, columns, figsize=(3.6 * columns, 3.2 * rows), layout="constrained", squeeze=False)
+    for axes in grid.flat[len(experiment.traces) :]:
+        axes.set_axis_off()
+    for axes, (label, trace) in zip(grid.flat, experiment.traces.items(), strict=False):
+        q = trace.snapshots[iteration]
+        for action, name, colour in [(0, "left", COLOURS[0]), (1, "right", COLOURS[1])]:
+            axes.plot(q[:, action], "o-", markersize=3, color=colour, label=f"$Q(s, {name[0].upper()})$")
+            axes.axhline(q[:, action].mean(), linestyle="--", linewidth=1, color=colour)
+        axes.set(title=f"{label}: mean gap {trace.mean_gap[iteration]:.2f}", xlabel="state")
+        axes.set_xticks(range(0, len(q), max(1, len(q) // 11)))
+    grid[0, 0].set_ylabel("Q value")
+    grid[0, 0].legend(frameon=False)
+    figure.suptitle(f"Iteration {iteration} (dashed: mean over states)")
+    return figure
+
+
+def _ablation(experiment: Experiment) -> Figure:
+    figure, (left, middle, right) = plt.subplots(
+        1, 3, figsize=(12, 3.6), layout="constrained", gridspec_kw={"width_ratios": [1.6, 1, 1]}
+    )
+    traces = experiment.ablation
+    _draw_losses(left, traces)
+    left.set_title("Clipped AL by clip ratio")
+    for axes, title, heights in [
+        (middle, f"Mean action gap at {experiment.iterations}", [trace.mean_gap[-1] for trace in traces.values()]),
+        (right, rf"Gap deviation $\kappa$ at {experiment.iterations}", [t.gap_deviation[-1] for t in traces.values()]),
+    ]:
+        bars = axes.bar(list(traces), heights, color=COLOURS[: len(traces)])
+        axes.bar_label(bars, fmt="%.2f")
+        axes.margins(y=0.15)
+        axes.set_title(title)
+    return figure
