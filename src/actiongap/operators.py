@@ -135,10 +135,8 @@ def names() -> tuple[str, ...]:
 
 def parameters(name: str) -> dict[str, float]:
     """The numbers that the named operator lets one change, with their defaults."""
-    default = _named(name)
-    return {
-        field: getattr(default, field) for field in _TUNABLE if getattr(default, field) != getattr(Operator(), field)
-    }
+    own, neutral = _named(name)._asdict(), Operator()._asdict()
+    return {field: own[field] for field in _TUNABLE if own[field] != neutral[field]}
 
 
 def make(name: str, **numbers: float) -> Operator:

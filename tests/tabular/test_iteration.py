@@ -101,7 +101,7 @@ def test_noise_is_seeded_and_of_the_stated_size():
 
 
 def test_a_wide_gap_withstands_noise():
-    # What the gap is for: under the same errors, AL's greedy policy is wrong less often than T's, once it has converged.
+    # What the gap is for: under the same errors, AL's greedy policy is wrong less often than T's.
     wrong = {}
     for name, operator in [("T", operators.dqn()), ("AL", operators.al(alpha=0.9))]:
         wrong[name] = iterate(operator, CHAIN, 0.99, 1000, noise=0.5, losses=False).wrong_share[500:].mean()

@@ -41,7 +41,7 @@ def run(
     seed: int = 0,
     temperature: float = 0.03,
 ) -> Experiment:
-    """The experiment with the paper's numbers as defaults. `lower_bound` None is the paper's rule, R_min / (1 - gamma)."""
+    """The experiment, by default with the paper's numbers. `lower_bound` None is the paper's R_min / (1 - gamma)."""
     if not names:
         raise ValueError(f"no operator was given; the names are: {', '.join(operators.names())}")
     if iterations < 1:
