@@ -29,7 +29,10 @@ $(VENV)/.all: $(VENV)/.test
 	touch $@
 
 demo: install
-	$(BIN)/actiongap chainwalk --out out/demo
+	$(BIN)/actiongap chainwalk --out out/demo/chainwalk
+	$(BIN)/actiongap train pixelcopter --algo clip_al --steps 100_000 --out out/demo/pixelcopter-clip_al
+	$(BIN)/actiongap watch out/demo/pixelcopter-clip_al --out out/demo/pixelcopter-clip_al.gif
+	@echo "Open out/demo/chainwalk/index.html (the page) and out/demo/pixelcopter-clip_al.gif (the trained agent)."
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json as json_module
+import os
+import platform
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import tyro
 from rich.console import Console
@@ -19,6 +22,55 @@ from actiongap.version import __version__
 
 _console = Console(highlight=False)
 
+
+def _whole_number(text: str) -> int:
+    """A count as people write it: 200000, 200_000 or 2e5."""
+    number = float(text)
+    if not number.is_integer():
+        raise ValueError(f"{text} is not a whole number")
+    return int(number)
+
+
+def _override(text: str) -> tuple[str, Any]:
+    """NAME=VALUE, the value as a number or a switch if it is one."""
+    name, separator, value = text.partition("=")
+    if not (name and separator and value):
+        raise ValueError(f"{text!r} is not of the form NAME=VALUE, such as learning_rate=0.0001")
+    if value.lower() in ("true", "false"):
+        return name, value.lower() == "true"
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return name, kind(value)
+    return name, value
+
+
+Steps = Annotated[
+    int | None,
+    tyro.constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="STEPS",
+        instance_from_str=lambda arguments: _whole_number(arguments[0]),
+        is_instance=lambda value: value is None or isinstance(value, int),
+        str_from_instance=lambda value: ["the paper's" if value is None else str(value)],
+    ),
+]
+Override = Annotated[
+    tuple[str, Any],
+    tyro.constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="NAME=VALUE",
+        instance_from_str=lambda arguments: _override(arguments[0]),
+        is_instance=lambda value: isinstance(value, tuple),
+        str_from_instance=lambda value: [f"{value[0]}={value[1]}"],
+    ),
+]
+Overrides = Annotated[
+    tuple[Override, ...],
+    tyro.conf.arg(
+        name="set",
+        help="Other settings, or numbers of the operator, such as learning_rate=0.0001 clip_ratio=0.9 double=true."
+    ),
+]
 Operators = Annotated[
     tuple[str, ...],
     tyro.conf.arg(metavar="NAME [NAME ...]", help=f"Which operators to run, of: {', '.join(operator_names())}."),
@@ -90,12 +142,133 @@ def _chain_walk_table(title: str, first: str, rows: dict[str, dict[str, Any]]) -
     return table
 
 
+def play(
+    game: tyro.conf.Positional[str],
+    policy: Literal["random", "scripted"] = "random",
+    steps: int = 300,
+    seed: int = 0,
+    out: Path | None = None,
+) -> None:
+    """Write a GIF of a game, played by a random or a scripted policy, to see what the game is.
+
+    Args:
+        game: A name that `actiongap info` lists, such as minatar/breakout or pixelcopter.
+        policy: Who plays.
+        steps: How many steps.
+        seed: Another seed is another game.
+        out: The GIF; by default out/play-GAME.gif.
+    """
+    from actiongap import games
+    from actiongap.games.play import play as frames_of
+    from actiongap.games.rendering import save_gif
+
+    made = games.make(game)
+    path = Path(f"out/play-{_as_file_name(game)}.gif") if out is None else out
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_gif(frames_of(made, policy, steps, seed), path, fps=15)
+    print(path)
+
+
+def train(
+    environment: tyro.conf.Positional[str],
+    algo: Annotated[str, tyro.conf.arg(help=f"One of: {', '.join(operator_names())}.")] = "clip_al",
+    steps: Steps = None,
+    seed: int = 0,
+    out: Path | None = None,
+    settings: Overrides = (),
+    tensorboard: bool = False,
+    quiet: bool = False,
+) -> None:
+    """Train an agent. The same command, given again, goes on where it was stopped.
+
+    Args:
+        environment: A name that `actiongap info` lists, such as minatar/breakout or pixelcopter.
+        steps: Environment steps in all, such as 200000, 200_000 or 1e6; by default the paper's.
+        seed: Another seed has another network, other games and other batches.
+        out: The run's folder; by default runs/ENVIRONMENT-ALGO-SEED.
+        tensorboard: Also write TensorBoard events into the folder's `tensorboard` (needs the extra `tensorboard`).
+        quiet: Show no progress.
+    """
+    from actiongap.agent import Agent
+    from actiongap.training.run_folder import Callback, TensorBoard
+
+    agent = Agent(algo, environment, seed, **dict(settings))
+    folder = Path("runs") / f"{_as_file_name(environment)}-{algo}-{seed}" if out is None else out
+    callbacks: list[Callback] = [TensorBoard(folder / "tensorboard")] if tensorboard else []
+    agent.learn(steps, progress=not quiet, out=folder, callbacks=callbacks)
+    last = agent.rows[-1] if agent.rows else None
+    score = "" if last is None else f", return {last['evaluation_return']:.2f} at step {last['step']:,}"
+    print(f"{folder}: {agent.step:,} steps{score}")
+
+
+def evaluate(run: tyro.conf.Positional[Path], episodes: int = 10, seed: int | None = None) -> None:
+    """Let a trained agent play, greedily, and print its undiscounted returns.
+
+    Args:
+        run: The folder of a run.
+        episodes: How many.
+        seed: Another seed plays other episodes.
+    """
+    import numpy as np
+
+    from actiongap.agent import Agent
+
+    agent = Agent.load(run)
+    played = agent.evaluate(episodes, seed)
+    spread = f", standard deviation {np.std(played.returns):.2f}" if episodes > 1 else ""
+    cut = f", {int(np.sum(played.cut))} cut at the limit" if np.any(played.cut) else ""
+    print(f"{agent.algorithm} on {agent.game.name}, seed {agent.seed}, step {agent.step:,}")
+    print(f"mean return {np.mean(played.returns):.2f} over {episodes} episodes{spread}{cut}")
+    print("returns: " + ", ".join(f"{each:g}" for each in played.returns))
+
+
+def watch(run: tyro.conf.Positional[Path], steps: int = 300, seed: int | None = None, out: Path | None = None) -> None:
+    """Write a GIF of a trained agent playing, with its Q-values and its action gap beside the game.
+
+    Args:
+        run: The folder of a run.
+        steps: How many steps.
+        seed: Another seed is another game.
+        out: The GIF; by default watch.gif in out/.
+    """
+    from actiongap.agent import Agent
+    from actiongap.games.rendering import save_gif
+    from actiongap.training.watch import watch as frames_of
+
+    path = Path("out") / f"watch-{run.resolve().name}.gif" if out is None else out
+    agent = Agent.load(run)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_gif(frames_of(agent, steps, seed), path, fps=15)
+    print(path)
+
+
 def info() -> None:
-    """The versions in use."""
-    print(f"actiongap {__version__}, operators: {', '.join(operator_names())}")
+    """What there is, and what is in use: versions, device, the fast layer for CPUs, games and operators."""
+    import jax
+
+    from actiongap import games
+    from actiongap.learning.image_layer import image_layer_status
+
+    device = jax.devices()[0]
+    print(f"actiongap {__version__}, JAX {jax.__version__}, Python {platform.python_version()}")
+    print(f"device: {device.platform} ({device.device_kind}), {os.cpu_count()} cores")
+    print(f"image layer: {image_layer_status()}")
+    print(f"games: {', '.join(games.names())}")
+    print(f"operators: {', '.join(operator_names())}")
 
 
-COMMANDS: dict[str, Callable[..., None]] = {"chainwalk": chainwalk, "info": info}
+COMMANDS: dict[str, Callable[..., None]] = {
+    "chainwalk": chainwalk,
+    "play": play,
+    "train": train,
+    "evaluate": evaluate,
+    "watch": watch,
+    "info": info,
+}
+
+
+def _as_file_name(name: str) -> str:
+    return name.replace("/", "-")
 
 
 def main() -> None:
@@ -110,8 +283,9 @@ def main() -> None:
             description="Value-based reinforcement learning that is robust to estimation error.",
             sort_subcommands=False,
         )
-    except (ValueError, OSError) as error:
+    except KeyboardInterrupt as interruption:
+        print(f"actiongap: {interruption or 'stopped'}", file=sys.stderr)
+        raise SystemExit(130) from None
+    except (ValueError, OSError, ArithmeticError) as error:
         print(f"actiongap: {error}", file=sys.stderr)
         raise SystemExit(2) from None
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None

@@ -1,0 +1,243 @@
+"""What a user holds: an agent that learns a game, acts in it, and is kept in a folder.
+
+agent = Agent("clip_al", "minatar/breakout", seed=0, clip_ratio=0.9)
+agent.learn(100_000, out="runs/breakout")
+agent.predict(observation)
+agent = Agent.load("runs/breakout")
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from actiongap import games, operators
+from actiongap.games.core import Game
+from actiongap.learning import settings as settings_module
+from actiongap.learning.settings import Settings
+from actiongap.operators import Operator
+from actiongap.training import checkpoint, compilation, fused, run
+from actiongap.training import progress as progresses
+from actiongap.training.evaluation import Episodes
+from actiongap.training.run_folder import Callback, RunFolder, RunFolderError, describe_game, read_settings
+
+_SETTINGS = tuple(field.name for field in dataclasses.fields(Settings))
+_BY_RULE = "by rule"
+
+
+class Agent:
+    """One operator, one game, one seed.
+
+    `overrides` are fields of `Settings`, or numbers of the operator (alpha, clip_ratio, temperature, lower_bound,
+    floor). Those not given are the paper's for its environments. A clipped operator on any other environment has its
+    lower_bound from the paper's rule, R_min (1 - gamma^H) / (1 - gamma): R_min is the smallest reward of the warm-up,
+    at most 0, and H the time limit.
+    """
+
+    def __init__(self, algorithm: str | Operator, environment: str | Game, seed: int = 0, **overrides: Any) -> None:
+        game = games.make(environment) if isinstance(environment, str) else environment
+        if not isinstance(game, Game):
+            raise ValueError(f"the environment is a {type(game).__name__}; it must be a Game, or the name of one")
+        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**32:
+            raise ValueError(f"seed is {seed!r}; it must be a whole number in [0, 2^32)")
+        numbers = {name: overrides.pop(name) for name in list(overrides) if name in Operator._fields}
+        for name in overrides:
+            if name not in _SETTINGS:
+                raise ValueError(
+                    f"there is no setting {name!r}; there are: {', '.join(_SETTINGS)}; "
+                    f"and the operator's numbers: {', '.join(Operator._fields)}"
+                )
+        settings = dataclasses.replace(settings_module.defaults(game.name), **overrides)
+        by_rule = False
+        if isinstance(algorithm, Operator):
+            name, operator = _name_of(algorithm), algorithm.replace(**numbers)
+        else:
+            name = algorithm
+            defaults = settings_module.operator_defaults(game.name, name)
+            by_rule = (
+                "lower_bound" in defaults
+                and "lower_bound" not in numbers
+                and settings_module.defaults(game.name) is settings_module.GENERAL
+            )
+            operator = operators.make(name, **{**defaults, **numbers})
+        settings_module.check(settings, operator)
+        self.algorithm = name
+        self._task = run.Task(game, settings, operator, int(seed), by_rule)
+        self._state: run.State | None = None
+        self._home: Path | None = None
+        compilation.use_cache()
+
+    @property
+    def game(self) -> Game:
+        return self._task.game
+
+    @property
+    def settings(self) -> Settings:
+        return self._task.settings
+
+    @property
+    def seed(self) -> int:
+        return self._task.seed
+
+    @property
+    def operator(self) -> Operator:
+        """The operator; after the warm-up, with the lower bound that the rule gave, if it is by rule."""
+        return self._task.operator if self._state is None else run.operator_at(self._task, self._state)
+
+    @property
+    def step(self) -> int:
+        """How many environment steps the agent has learned from."""
+        return 0 if self._state is None else self._state.step
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows of metrics.csv so far."""
+        return [] if self._state is None else list(self._state.rows)
+
+    def learn(
+        self,
+        steps: int | None = None,
+        progress: bool = True,
+        out: str | Path | None = None,
+        callbacks: Sequence[Callback] = (),
+        checkpoint_seconds: float = 60.0,
+    ) -> Agent:
+        """Learn for so many steps more; by default, those of the settings.
+
+        With `out`, the run is kept in that folder. If the folder has this run already, a new agent goes on from where
+        it stopped, up to `steps` in all: the same command, given again, finishes what was interrupted.
+        """
+        steps = self.settings.training_steps if steps is None else steps
+        if isinstance(steps, bool) or int(steps) != steps or steps < 0:
+            raise ValueError(f"steps is {steps!r}; it must be a whole number, 0 or more")
+        stop = self.step + int(steps)
+        if stop >= 2**31:
+            raise ValueError(f"{stop:,} steps in all are more than the counters hold; at most 2^31 - 1")
+        folder = None if out is None else self._open(Path(out))
+        try:
+            state = self._current()
+            shown = progresses.make(progress, state.step, stop)
+            run.run(self._task, state, max(stop, state.step), shown, folder, callbacks, checkpoint_seconds)
+        finally:
+            if folder is not None:
+                folder.close()
+        return self
+
+    def q_values(self, observation: Any) -> np.ndarray:
+        """The action values of an observation [...] -> [A], or of a batch of them [B, ...] -> [B, A]."""
+        shape, dtype = self.game.observation_shape, np.dtype(self.game.observation_dtype)
+        array = np.asarray(observation)
+        if array.shape[-len(shape) :] != tuple(shape) or array.ndim > len(shape) + 1:
+            raise ValueError(
+                f"the observation has shape {list(array.shape)}; {self.game.name} has {list(shape)}, or a batch of such"
+            )
+        batch = array.reshape(-1, *shape).astype(dtype)
+        program = fused.program(self.game, self.settings)
+        q = np.asarray(program.q_values(self._current().carry.learner.online, batch))
+        return q.reshape(*array.shape[: array.ndim - len(shape)], -1)
+
+    def predict(self, observation: Any) -> Any:
+        """The greedy action: an int for one observation, an array of them for a batch."""
+        actions = np.argmax(self.q_values(observation), axis=-1)
+        return int(actions) if actions.ndim == 0 else actions
+
+    def evaluate(self, episodes: int = 10, seed: int | None = None) -> Episodes:
+        """Greedy episodes: their undiscounted returns, their lengths, and whether they were cut at the limit.
+
+        The same agent plays the same episodes again; another `seed` gives others.
+        """
+        if isinstance(episodes, bool) or int(episodes) != episodes or episodes < 1:
+            raise ValueError(f"episodes is {episodes!r}; it must be a whole number, 1 or more")
+        program = fused.program(self.game, dataclasses.replace(self.settings, evaluation_episodes=int(episodes)))
+        state = self._current()
+        chosen = np.uint32(self.seed if seed is None else seed)
+        played = program.evaluate(state.carry.learner.online, chosen, np.int32(state.step))
+        return Episodes(*(np.asarray(column) for column in played))  # type: ignore[arg-type]
+
+    def save(self, folder: str | Path) -> None:
+        """Keep the agent in a folder, with all that it takes to go on learning."""
+        state = self._current()
+        opened = self._open(Path(folder))
+        try:
+            run.save(state, opened)
+            run.tell(opened, self._task, state, "finished")
+        finally:
+            opened.close()
+
+    @classmethod
+    def load(cls, folder: str | Path, environment: Game | None = None) -> Agent:
+        """The agent of a folder, as it was at its last checkpoint. A game of one's own must be given again."""
+        agent = cls._from_settings(read_settings(folder), environment)
+        agent._state = run.load(agent._task, folder)
+        agent._home = Path(folder).resolve()
+        return agent
+
+    @classmethod
+    def _from_settings(cls, kept: dict[str, Any], environment: Game | None) -> Agent:
+        name = kept["environment"]
+        if environment is None and name in games.names():
+            environment = games.make(name)
+        if environment is None or describe_game(environment) != kept["game"]:
+            raise RunFolderError(
+                f"the run is of the game {kept['game']}: give it as Agent.load(folder, environment=...)"
+            )
+        numbers = dict(kept["operator"])
+        by_rule = numbers["lower_bound"] == _BY_RULE
+        if by_rule:
+            numbers["lower_bound"] = 0.0
+        operator = Operator(*(type(default)(numbers[name]) for name, default in Operator()._asdict().items()))
+        settings = {key: float(value) if value in ("inf", "-inf") else value for key, value in kept["settings"].items()}
+        agent = cls(operator, environment, kept["seed"], **settings)
+        agent.algorithm = kept["algorithm"]
+        agent._task = dataclasses.replace(agent._task, find_lower_bound=by_rule)
+        return agent
+
+    def _current(self) -> run.State:
+        if self._state is None:
+            self._state = run.start(self._task)
+        return self._state
+
+    def _identity(self) -> dict[str, Any]:
+        """What makes this run another than others. How long it lasts does not."""
+        settings = dataclasses.asdict(self.settings)
+        settings.pop("training_steps")
+        operator = self._task.operator._asdict()
+        if self._task.find_lower_bound:
+            operator["lower_bound"] = _BY_RULE
+        return {
+            "environment": self.game.name,
+            "game": describe_game(self.game),
+            "algorithm": self.algorithm,
+            "operator": operator,
+            "settings": settings,
+            "seed": self.seed,
+        }
+
+    def _open(self, path: Path) -> RunFolder:
+        """The folder, holding the same run as this agent: taken up by a new agent, filled by one that has learned."""
+        folder = RunFolder(path, self._identity())
+        try:
+            if self.step == 0:
+                self._state = run.load(self._task, path)
+            elif checkpoint.exists(folder.checkpoint):
+                kept = checkpoint.load_metadata(folder.checkpoint)["step"]
+                if self._home != path.resolve() or kept > self.step:
+                    raise RunFolderError(
+                        f"{path} has a run at step {kept:,}, which is not where this agent came from: "
+                        f"name a new folder, or go on with Agent.load({str(path)!r})"
+                    )
+            run.attach(self._task, self._current(), folder)
+            self._home = path.resolve()
+        except BaseException:
+            folder.close()
+            raise
+        return folder
+
+
+def _name_of(operator: Operator) -> str:
+    """The name of a member of the family whose numbers these are, else `custom`."""
+    return next((name for name, member in operators.FAMILY.items() if member == operator), "custom")

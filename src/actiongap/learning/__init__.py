@@ -1,0 +1,1 @@
+"""Learning: settings, networks, replay, exploration and the learner, which holds the project's only gradient step."""

@@ -1,0 +1,365 @@
+// The image layer's forward and backward pass. Included once per instruction set, each time inside another namespace,
+// with LANES (floats in a vector register), the sizes of the tiles of sums and the shuffles of `totals` defined.
+//
+// At a position p of a boolean image there are few different 3x3 patches in a batch: often the empty one, or the same
+// bricks in every sample. Samples with the same patch have the same h = relu(convolution) there. So the samples are put
+// into groups of equal patches, and the products are taken once a group, relative to the largest group 0. With W_p the
+// panel [filters, units] of dense_weight at position p, and k the group of sample b at p:
+//
+//     y_b   = (dense_bias + sum_p h_p0 W_p) + sum_{p where k != 0} (h_pk - h_p0) W_p
+//     dW_p  = h_p0' (sum_b g_b) + sum_{k != 0} (h_pk - h_p0)' G_pk        g_b: the gradient of y_b
+//     dh_pk = G_pk W_p'                                                   G_pk = sum of g_b over group k
+//
+// Nothing is approximated, and every sum is taken in a fixed order: the same input gives the same bits.
+
+typedef float Lanes __attribute__((vector_size(4 * LANES)));
+typedef int32_t Indices __attribute__((vector_size(4 * LANES)));
+
+template <class T>
+INLINE T load(const float* from) {
+  T value;
+  __builtin_memcpy(&value, from, sizeof(T));
+  return value;
+}
+
+template <class T>
+INLINE void store(float* to, T value) {
+  __builtin_memcpy(to, &value, sizeof(T));
+}
+
+// Calls body(zero, i) for every i in steps of a vector, then for the rest one by one; zero tells which by its type.
+template <class Body>
+INLINE void for_each_vector(int64_t count, Body body) {
+  const int64_t whole = count / LANES * LANES;
+  for (int64_t i = 0; i < whole; i += LANES) body(Lanes{}, i);
+  for (int64_t i = whole; i < count; ++i) body(0.0f, i);
+}
+
+INLINE void add_row(float* to, const float* from, int64_t count) {
+  for_each_vector(count, [=](auto zero, int64_t i) {
+    using T = decltype(zero);
+    store(to + i, load<T>(to + i) + load<T>(from + i));
+  });
+}
+
+INLINE void subtract_row(float* to, const float* from, int64_t count) {
+  for_each_vector(count, [=](auto zero, int64_t i) {
+    using T = decltype(zero);
+    store(to + i, load<T>(to + i) - load<T>(from + i));
+  });
+}
+
+// The totals of four vectors, as four floats.
+INLINE Quad totals(Lanes a, Lanes b, Lanes c, Lanes d) {
+  const Lanes ab = SHUFFLE(a, b, EVENS) + SHUFFLE(a, b, ODDS), cd = SHUFFLE(c, d, EVENS) + SHUFFLE(c, d, ODDS);
+  const Lanes parts = SHUFFLE(ab, cd, EVENS) + SHUFFLE(ab, cd, ODDS);
+  Quad sum{};
+  UNROLL for (int part = 0; part < LANES / 4; ++part) {
+    Quad next;
+    __builtin_memcpy(&next, reinterpret_cast<const char*>(&parts) + part * sizeof(Quad), sizeof(Quad));
+    sum += next;
+  }
+  return sum;
+}
+
+// Eight bits for eight bytes: is it not 0?
+INLINE uint8_t set_bytes(const uint8_t* bytes) {
+  uint64_t word;
+  __builtin_memcpy(&word, bytes, 8);
+  const uint64_t low = 0x7f7f7f7f7f7f7f7f;
+  const uint64_t ones = ((((word & low) + low) | word) >> 7) & 0x0101010101010101;
+  return static_cast<uint8_t>((ones * 0x0102040810204080) >> 56);
+}
+
+// Cuts every image into the segments of which its patches are made: 3 cells of one row, all channels, a bit each.
+INLINE void cut(const Shape shape, const uint8_t* images, const Workspace work) {
+  const int64_t cells = shape.cells(), whole = cells / 8 * 8;
+  for (int64_t b = 0; b < shape.batch; ++b) {
+    const uint8_t* image = images + b * cells;
+    for (int64_t i = 0; i < whole; i += 8) work.bits[i / 8] = set_bytes(image + i);
+    if (whole < cells) {
+      uint8_t rest[8] = {};
+      __builtin_memcpy(rest, image + whole, cells - whole);
+      work.bits[whole / 8] = set_bytes(rest);
+    }
+    uint64_t* segment = work.segments + b;
+    for (int64_t row = 0; row < shape.height; ++row)
+      for (int64_t column = 0; column < shape.columns(); ++column)
+        for (int64_t i = 0; i < shape.words; ++i, segment += shape.batch) {
+          const int64_t start = i * WORD_BITS, left = 3 * shape.channels - start;
+          const int64_t count = left < WORD_BITS ? left : WORD_BITS;
+          const int64_t from = (row * shape.width + column) * shape.channels + start;
+          uint64_t word;
+          __builtin_memcpy(&word, work.bits + from / 8, 8);
+          *segment = (word >> (from % 8)) & ((uint64_t{1} << count) - 1);
+        }
+  }
+}
+
+// The words of the patch at one position: word(row of the patch, i) of a sample.
+struct Patch {
+  const uint64_t* segments;
+  int64_t row_stride, word_stride, words;
+  INLINE uint64_t word(int64_t row, int64_t i, int64_t sample) const {
+    return segments[row * row_stride + i * word_stride + sample];
+  }
+  INLINE bool equal(int64_t one, int64_t other) const {
+    bool same = true;
+    for (int64_t row = 0; row < 3; ++row)
+      for (int64_t i = 0; i < words; ++i) same &= word(row, i, one) == word(row, i, other);
+    return same;
+  }
+  INLINE uint64_t hash(int64_t sample) const {
+    uint64_t value = 0;
+    for (int64_t i = 0; i < words; ++i)
+      value = value * 0x9e3779b97f4a7c15 + word(0, i, sample) * 0xff51afd7ed558ccd +
+              word(1, i, sample) * 0xc4ceb9fe1a85ec53 + word(2, i, sample) * 0x9e6c63d0876a9a47;
+    return value >> 32;
+  }
+  // Calls visit(tap) for each set cell: its place in a patch [3, 3, channels].
+  template <class Visit>
+  INLINE void for_each_tap(int64_t channels, int64_t sample, Visit visit) const {
+    for (int64_t row = 0; row < 3; ++row)
+      for (int64_t i = 0; i < words; ++i)
+        for (uint64_t bits = word(row, i, sample); bits != 0; bits &= bits - 1)
+          visit(row * 3 * channels + i * WORD_BITS + __builtin_ctzll(bits));
+  }
+};
+
+INLINE Patch patch_at(const Shape shape, int64_t position, const Workspace work) {
+  const int64_t words = shape.words, row = position / shape.columns(), column = position % shape.columns();
+  return {work.segments + (row * shape.columns() + column) * words * shape.batch,
+          shape.columns() * words * shape.batch, shape.batch, words};
+}
+
+// Puts the samples into groups of equal patches, the largest of them group 0. Returns how many groups there are;
+// work.first has a sample of each, work.members the samples that are not in group 0, and work.group their groups.
+INLINE int64_t make_groups(const Shape shape, const Patch patch, const Workspace work) {
+  const int64_t mask = work.table_size - 1;
+  __builtin_memset(work.table, 0xff, work.table_size * sizeof(int32_t));  // -1: free
+  int32_t groups = 0, largest = 0;
+  for (int64_t b = 0; b < shape.batch; ++b) {
+    int64_t place = static_cast<int64_t>(patch.hash(b)) & mask;
+    while (work.table[place] >= 0 && !patch.equal(b, work.first[work.table[place]])) place = (place + 1) & mask;
+    if (work.table[place] < 0) {
+      work.table[place] = groups;
+      work.first[groups] = static_cast<int32_t>(b);
+      work.size[groups++] = 0;
+    }
+    work.group[b] = work.table[place];
+    ++work.size[work.group[b]];
+  }
+  for (int32_t k = 1; k < groups; ++k) largest = work.size[k] > work.size[largest] ? k : largest;
+  const int32_t first = work.first[0];
+  work.first[0] = work.first[largest];
+  work.first[largest] = first;
+  int64_t others = 0;
+  for (int64_t b = 0; b < shape.batch; ++b) {
+    const int32_t group = work.group[b];
+    work.members[others] = static_cast<int32_t>(b);
+    work.group[others] = group == 0 ? largest : group;
+    others += group != largest;
+  }
+  *work.member_count = others;
+  return groups;
+}
+
+// The convolution of each group's patch: work.sums [groups, filters] before the ReLU, and work.hidden after it, less
+// that of group 0 for the others.
+INLINE void convolve(const Shape shape, const Patch patch, int64_t groups, const float* conv_weight,
+                     const float* conv_bias, const Workspace work) {
+  const int64_t filters = shape.filters;
+  for (int64_t k = 0; k < groups; ++k)
+    for_each_vector(filters, [=](auto zero, int64_t f) {
+      using T = decltype(zero);
+      T sum = load<T>(conv_bias + f);
+      patch.for_each_tap(shape.channels, work.first[k], [&](int64_t tap) { sum += load<T>(conv_weight + tap * filters + f); });
+      store(work.sums + k * filters + f, sum);
+      // Written so that NaN passes: a network that diverged must show it.
+      const T hidden = sum < zero ? zero : sum;
+      store(work.hidden + k * filters + f, k == 0 ? hidden : hidden - load<T>(work.hidden + f));
+    });
+}
+
+// Asks for memory that is needed soon: the dense weights do not fit into the caches near the processor.
+INLINE void prefetch(const float* from, int64_t count) {
+  for (int64_t i = 0; i < count; i += 16) __builtin_prefetch(from + i);
+}
+
+// out[k, unit..] = hidden[k, :] panel[:, unit..] for GROUPS rows and VECTORS registers of units.
+template <class T, int GROUPS, int VECTORS>
+INLINE void product_tile(const Shape& shape, const float* hidden, const float* panel, float* out) {
+  constexpr int width = sizeof(T) / sizeof(float);
+  T sums[GROUPS][VECTORS];
+  UNROLL for (int k = 0; k < GROUPS; ++k) UNROLL for (int v = 0; v < VECTORS; ++v) sums[k][v] = T{};
+  for (int64_t f = 0; f < shape.filters; ++f) {
+    T weights[VECTORS];
+    UNROLL for (int v = 0; v < VECTORS; ++v) weights[v] = load<T>(panel + f * shape.units + v * width);
+    UNROLL for (int k = 0; k < GROUPS; ++k)
+      UNROLL for (int v = 0; v < VECTORS; ++v) sums[k][v] += weights[v] * hidden[k * shape.filters + f];
+  }
+  UNROLL for (int k = 0; k < GROUPS; ++k)
+    UNROLL for (int v = 0; v < VECTORS; ++v) store(out + k * shape.units + v * width, sums[k][v]);
+}
+
+template <class T, int VECTORS>
+INLINE void product_strip(const Shape& shape, int64_t groups, const float* hidden, const float* panel, float* out) {
+  const int64_t filters = shape.filters, units = shape.units, whole = groups / GROUP_TILE * GROUP_TILE;
+  for (int64_t k = 0; k < whole; k += GROUP_TILE)
+    product_tile<T, GROUP_TILE, VECTORS>(shape, hidden + k * filters, panel, out + k * units);
+  int64_t k = whole;
+  for (; k + 2 <= groups; k += 2) product_tile<T, 2, VECTORS>(shape, hidden + k * filters, panel, out + k * units);
+  for (; k < groups; ++k) product_tile<T, 1, VECTORS>(shape, hidden + k * filters, panel, out + k * units);
+}
+
+INLINE void forward_of(const Shape shape, const uint8_t* images, const float* conv_weight, const float* conv_bias,
+                       const float* dense_weight, const float* dense_bias, const Workspace work, float* out) {
+  const int64_t units = shape.units, filters = shape.filters, positions = shape.positions();
+  const int64_t whole = units / (VECTOR_TILE * LANES) * (VECTOR_TILE * LANES);
+  cut(shape, images, work);
+  __builtin_memset(out, 0, shape.batch * units * sizeof(float));
+  __builtin_memcpy(work.common, dense_bias, units * sizeof(float));
+  for (int64_t p = 0; p < positions; ++p) {
+    const float* panel = dense_weight + p * filters * units;
+    if (p + 1 < positions) prefetch(panel + filters * units, filters * units);
+    const Patch patch = patch_at(shape, p, work);
+    const int64_t groups = make_groups(shape, patch, work);
+    convolve(shape, patch, groups, conv_weight, conv_bias, work);
+    for (int64_t u = 0; u < whole; u += VECTOR_TILE * LANES)
+      product_strip<Lanes, VECTOR_TILE>(shape, groups, work.hidden, panel + u, work.rows + u);
+    for (int64_t u = whole; u < units; ++u)
+      product_strip<float, 1>(shape, groups, work.hidden, panel + u, work.rows + u);
+    add_row(work.common, work.rows, units);
+    for (int64_t i = 0; i < *work.member_count; ++i)
+      add_row(out + work.members[i] * units, work.rows + work.group[i] * units, units);
+  }
+  for (int64_t b = 0; b < shape.batch; ++b) add_row(out + b * units, work.common, units);
+}
+
+// out[f, unit..] = sum over the groups of hidden[k, f] rows[k, unit..], for FILTERS filters.
+template <class T, int FILTERS, int VECTORS>
+INLINE void outer_tile(const Shape& shape, int64_t groups, const float* hidden, const float* rows, float* out) {
+  constexpr int width = sizeof(T) / sizeof(float);
+  T sums[FILTERS][VECTORS];
+  UNROLL for (int f = 0; f < FILTERS; ++f) UNROLL for (int v = 0; v < VECTORS; ++v) sums[f][v] = T{};
+  for (int64_t k = 0; k < groups; ++k) {
+    T gradient[VECTORS];
+    UNROLL for (int v = 0; v < VECTORS; ++v) gradient[v] = load<T>(rows + k * shape.units + v * width);
+    UNROLL for (int f = 0; f < FILTERS; ++f)
+      UNROLL for (int v = 0; v < VECTORS; ++v) sums[f][v] += gradient[v] * hidden[k * shape.filters + f];
+  }
+  UNROLL for (int f = 0; f < FILTERS; ++f)
+    UNROLL for (int v = 0; v < VECTORS; ++v) store(out + f * shape.units + v * width, sums[f][v]);
+}
+
+template <class T, int VECTORS>
+INLINE void outer_strip(const Shape& shape, int64_t groups, const float* hidden, const float* rows, float* out) {
+  const int64_t whole = shape.filters / 4 * 4;
+  for (int64_t f = 0; f < whole; f += 4)
+    outer_tile<T, 4, VECTORS>(shape, groups, hidden + f, rows, out + f * shape.units);
+  for (int64_t f = whole; f < shape.filters; ++f)
+    outer_tile<T, 1, VECTORS>(shape, groups, hidden + f, rows, out + f * shape.units);
+}
+
+// out[k, f] = rows[k] . panel[f] for GROUPS rows and four filters.
+template <int GROUPS>
+INLINE void dot_tile(const Shape& shape, const float* rows, const float* panel, float* out) {
+  const int64_t units = shape.units, whole = units / LANES * LANES;
+  Lanes sums[GROUPS][4];
+  UNROLL for (int k = 0; k < GROUPS; ++k) UNROLL for (int f = 0; f < 4; ++f) sums[k][f] = Lanes{};
+  for (int64_t u = 0; u < whole; u += LANES) {
+    Lanes weights[4];
+    UNROLL for (int f = 0; f < 4; ++f) weights[f] = load<Lanes>(panel + f * units + u);
+    UNROLL for (int k = 0; k < GROUPS; ++k) {
+      const Lanes gradient = load<Lanes>(rows + k * units + u);
+      UNROLL for (int f = 0; f < 4; ++f) sums[k][f] += gradient * weights[f];
+    }
+  }
+  UNROLL for (int k = 0; k < GROUPS; ++k)
+    store(out + k * shape.filters, totals(sums[k][0], sums[k][1], sums[k][2], sums[k][3]));
+  for (int64_t u = whole; u < units; ++u)
+    for (int k = 0; k < GROUPS; ++k)
+      for (int f = 0; f < 4; ++f) out[k * shape.filters + f] += rows[k * units + u] * panel[f * units + u];
+}
+
+template <int GROUPS>
+INLINE void dot_strip(const Shape& shape, const float* rows, const float* panel, float* out) {
+  const int64_t units = shape.units, whole = shape.filters / 4 * 4;
+  for (int64_t f = 0; f < whole; f += 4) dot_tile<GROUPS>(shape, rows, panel + f * units, out + f);
+  for (int64_t f = whole; f < shape.filters; ++f)
+    for (int k = 0; k < GROUPS; ++k) {
+      float sum = 0.0f;
+      for (int64_t u = 0; u < units; ++u) sum += rows[k * units + u] * panel[f * units + u];
+      out[k * shape.filters + f] = sum;
+    }
+}
+
+INLINE void backward_of(const Shape shape, const uint8_t* images, const float* conv_weight, const float* conv_bias,
+                        const float* dense_weight, const float* gradient, const Workspace work,
+                        const Gradients gradients) {
+  const int64_t units = shape.units, filters = shape.filters, positions = shape.positions();
+  const int64_t whole = units / (VECTOR_TILE * LANES) * (VECTOR_TILE * LANES);
+  cut(shape, images, work);
+  __builtin_memset(gradients.conv_weight, 0, 9 * shape.channels * filters * sizeof(float));
+  __builtin_memset(gradients.conv_bias, 0, filters * sizeof(float));
+  __builtin_memset(gradients.dense_bias, 0, units * sizeof(float));
+  for (int64_t b = 0; b < shape.batch; ++b) add_row(gradients.dense_bias, gradient + b * units, units);
+
+  for (int64_t p = 0; p < positions; ++p) {
+    const float* panel = dense_weight + p * filters * units;
+    float* panel_gradient = gradients.dense_weight + p * filters * units;
+    if (p + 1 < positions) prefetch(panel + filters * units, filters * units);
+    const Patch patch = patch_at(shape, p, work);
+    const int64_t groups = make_groups(shape, patch, work);
+    convolve(shape, patch, groups, conv_weight, conv_bias, work);
+
+    // rows: the sum of the gradients over each group; in row 0 first that over all samples, as dW_p needs it
+    float* rows = work.rows;
+    __builtin_memcpy(rows, gradients.dense_bias, units * sizeof(float));
+    __builtin_memset(rows + units, 0, (groups - 1) * units * sizeof(float));
+    for (int64_t i = 0; i < *work.member_count; ++i)
+      add_row(rows + work.group[i] * units, gradient + work.members[i] * units, units);
+    for (int64_t u = 0; u < whole; u += VECTOR_TILE * LANES)
+      outer_strip<Lanes, VECTOR_TILE>(shape, groups, work.hidden, rows + u, panel_gradient + u);
+    for (int64_t u = whole; u < units; ++u)
+      outer_strip<float, 1>(shape, groups, work.hidden, rows + u, panel_gradient + u);
+
+    for (int64_t k = 1; k < groups; ++k) subtract_row(rows, rows + k * units, units);
+    int64_t k = 0;
+    for (; k + DOT_TILE <= groups; k += DOT_TILE)
+      dot_strip<DOT_TILE>(shape, rows + k * units, panel, work.dots + k * filters);
+    for (; k < groups; ++k) dot_strip<1>(shape, rows + k * units, panel, work.dots + k * filters);
+
+    for (k = 0; k < groups; ++k)
+      for_each_vector(filters, [=](auto zero, int64_t f) {
+        using T = decltype(zero);
+        const T passed = load<T>(work.sums + k * filters + f) > zero ? load<T>(work.dots + k * filters + f) : zero;
+        store(gradients.conv_bias + f, load<T>(gradients.conv_bias + f) + passed);
+        patch.for_each_tap(shape.channels, work.first[k], [&](int64_t tap) {
+          float* to = gradients.conv_weight + tap * filters + f;
+          store(to, load<T>(to) + passed);
+        });
+      });
+  }
+}
+
+// The usual sizes are constants to the compiler; any others are variables.
+template <bool USUAL>
+INLINE Shape known(Shape shape) {
+  if (USUAL) shape.filters = 16, shape.units = 128, shape.words = 1;
+  return shape;
+}
+
+template <bool USUAL>
+__attribute__((noinline)) void forward(const Shape& shape, const uint8_t* images, const float* conv_weight,
+                                       const float* conv_bias, const float* dense_weight, const float* dense_bias,
+                                       const Workspace& work, float* out) {
+  forward_of(known<USUAL>(shape), images, conv_weight, conv_bias, dense_weight, dense_bias, work, out);
+}
+
+template <bool USUAL>
+__attribute__((noinline)) void backward(const Shape& shape, const uint8_t* images, const float* conv_weight,
+                                        const float* conv_bias, const float* dense_weight, const float* gradient,
+                                        const Workspace& work, const Gradients& gradients) {
+  backward_of(known<USUAL>(shape), images, conv_weight, conv_bias, dense_weight, gradient, work, gradients);
+}

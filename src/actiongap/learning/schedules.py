@@ -1,0 +1,52 @@
+"""An operator whose alpha, clip ratio and temperature change over training.
+
+    x(t) = start + min(t / steps, 1) (end - start)
+
+The record is data, like the operator itself: one compiled program serves all schedules, and a constant one too.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+
+from actiongap.operators import Operator
+
+SCHEDULED = ("alpha", "clip_ratio", "temperature")
+
+
+class Schedule(NamedTuple):
+    """From the operator `start` to the operator `end`, linear over `steps` environment steps, then constant."""
+
+    start: Operator
+    end: Operator
+    steps: Any
+
+    def at(self, step: Any) -> Operator:
+        """The operator at an environment step, a number or traced."""
+        progress = jnp.clip(jnp.asarray(step, jnp.float32) / self.steps, 0, 1)
+        return self.start._replace(
+            **{
+                name: getattr(self.start, name) + progress * (getattr(self.end, name) - getattr(self.start, name))
+                for name in SCHEDULED
+            }
+        )
+
+
+def constant(operator: Operator) -> Schedule:
+    """A schedule that stays at one operator."""
+    return Schedule(operator, operator, 1)
+
+
+def linear(start: Operator, end: Operator, steps: int) -> Schedule:
+    """A schedule between two operators that differ only in what can be scheduled."""
+    if steps < 1:
+        raise ValueError(f"steps is {steps}; it must be 1 or more")
+    for name in Operator._fields:
+        if name not in SCHEDULED and getattr(start, name) != getattr(end, name):
+            raise ValueError(
+                f"{name} is {getattr(start, name)} at the start and {getattr(end, name)} at the end; "
+                f"only {', '.join(SCHEDULED)} can change"
+            )
+    return Schedule(start, end, steps)

@@ -1,0 +1,1 @@
+"""Training: run folders, checkpoints, the loop compiled into one program, evaluation."""

@@ -1,0 +1,222 @@
+"""Training on a game, all in one XLA program: act, step, store, sample, update, sync, without Python in between.
+
+    per step t:   action = epsilon-greedy in Q(o_t)  ->  game.step  ->  replay.insert  ->  replay.sample  ->  update
+    every target period: the target network takes over the online one
+
+How many steps a call runs is data as well, and all that a step needs is in the carry or derived from the seed and t.
+So a run may be cut into calls anywhere, for evaluation, a checkpoint or a progress bar, and comes out the same bit for
+bit. The operator's numbers are data too: all algorithms share one compilation. Both may be given a batch axis, to train
+many seeds, or a grid of operators, at once (`program(..., batched=True)`).
+
+Chance: key(seed) -> a stream each for the network, training, evaluation and measuring -> the step t. Warm-up has a
+loop of its own: a condition around a carry that holds the replay would copy the replay at every step.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from actiongap.games.core import Game, GameState
+from actiongap.learning import replay as replays
+from actiongap.learning.exploration import epsilon, epsilon_greedy
+from actiongap.learning.learner import Learner, LearnerState, Metrics
+from actiongap.learning.networks import make_network
+from actiongap.learning.settings import Settings
+from actiongap.operators import Operator
+from actiongap.training.evaluation import Episodes, evaluate
+
+Array = jax.Array
+Step = Any
+"""An int32 number of an environment step. A plain int is compiled for once more."""
+
+_NETWORK, _TRAINING, _EVALUATION, _MEASURING, _START = range(5)
+_MEASURED_BATCHES = 16
+
+
+class Totals(NamedTuple):
+    """Sums since the last row of metrics."""
+
+    loss: Array
+    updates: Array
+    returns: Array
+    episodes: Array
+
+
+class Carry(NamedTuple):
+    """All of the training state: arrays only, so that it can be donated, saved and batched."""
+
+    seed: Array  # uint32 []
+    learner: LearnerState
+    replay: replays.Replay
+    game: GameState
+    observation: Array
+    episode_return: Array
+    totals: Totals
+    reward_min: Array  # the smallest reward of the warm-up, and 0
+    diverged: Array  # int32 []: the first step whose loss was not finite, or -1
+
+
+class Program(NamedTuple):
+    """The compiled functions for one game and one set of settings. `warm_up` and `train` use up their carry.
+
+    If batched, seeds, carries and operators have a leading axis, and so has what is returned; steps are shared.
+    """
+
+    init: Callable[[Any], Carry]
+    """(seed) -> the carry before step 0."""
+    warm_up: Callable[[Carry, Step, Step], Carry]
+    """(carry, start, stop): uniform random actions in the steps start..stop-1, no learning."""
+    train: Callable[[Carry, Operator, Step, Step], Carry]
+    """(carry, operator, start, stop): the steps start..stop-1. The operator is `learner.as_arrays(...)`."""
+    measure: Callable[[Carry, Operator, Step], Metrics]
+    """(carry, operator, step) -> the networks on some batches of the replay. The carry is not used up."""
+    evaluate: Callable[[Any, Any, Step], Episodes]
+    """(online parameters, seed, step): greedy episodes. Depends on nothing else, and disturbs nothing."""
+    q_values: Callable[[Any, Any], Array]
+    """(online parameters, observations [B, ...]) -> [B, A]."""
+
+
+@functools.lru_cache(maxsize=32)
+def program(game: Game, settings: Settings, batched: bool = False) -> Program:
+    """The compiled functions; compiled at their first call, and shared by all that ask for the same."""
+    learner = _learner(game, settings)
+
+    def init(seed: Array) -> Carry:
+        seed = jnp.asarray(seed, jnp.uint32)
+        state, observation = game.reset(_key(seed, _START, 0))
+        nothing = jnp.zeros((), jnp.float32)
+        none = jnp.zeros((), jnp.int32)
+        return Carry(
+            seed=seed,
+            learner=learner.init(_key(seed, _NETWORK, 0)),
+            replay=replays.create(settings.replay_capacity, game.observation_shape, game.observation_dtype),
+            game=state,
+            observation=observation,
+            episode_return=nothing,
+            totals=Totals(nothing, none, nothing, none),
+            reward_min=nothing,
+            diverged=none - 1,
+        )
+
+    def interact(carry: Carry, action: Array, step_key: Array, reset_key: Array) -> tuple[Carry, Array]:
+        """One step of the game into the replay, and a new episode where it ended."""
+        state, observation, reward, terminated, truncated = game.step(step_key, carry.game, action)
+        replay = replays.insert(carry.replay, carry.observation, action, reward, terminated, truncated, observation)
+        over = terminated | truncated
+        # The last action outlives the episode, as in the original MinAtar: a sticky first step repeats it.
+        fresh_state, fresh_observation = game.reset(reset_key, state.last_action)
+        state, observation = jax.tree.map(
+            lambda new, old: jnp.where(over, new, old), (fresh_state, fresh_observation), (state, observation)
+        )
+        episode_return = carry.episode_return + reward
+        totals = carry.totals._replace(
+            returns=carry.totals.returns + jnp.where(over, episode_return, 0),
+            episodes=carry.totals.episodes + over,
+        )
+        carry = carry._replace(
+            replay=replay,
+            game=state,
+            observation=observation,
+            episode_return=jnp.where(over, 0, episode_return),
+            totals=totals,
+        )
+        return carry, reward
+
+    def warm_up_step(step: Array, carry: Carry) -> Carry:
+        act_key, step_key, reset_key, _ = jax.random.split(_key(carry.seed, _TRAINING, step), 4)
+        action = jax.random.randint(act_key, (), 0, game.num_actions, jnp.int32)
+        carry, reward = interact(carry, action, step_key, reset_key)
+        return carry._replace(reward_min=jnp.minimum(carry.reward_min, reward))
+
+    def train_step(step: Array, carry: Carry, operator: Operator, updates: Array) -> Carry:
+        act_key, step_key, reset_key, batch_key = jax.random.split(_key(carry.seed, _TRAINING, step), 4)
+        q = learner.q_values(carry.learner.online, carry.observation[None])[0]
+        action = epsilon_greedy(act_key, q, epsilon(settings, step))
+        carry, _ = interact(carry, action, step_key, reset_key)
+        replay = carry.replay
+
+        def update(number: Array, loop: tuple[LearnerState, Totals, Array]) -> tuple[LearnerState, Totals, Array]:
+            state, totals, diverged = loop
+            key = jax.random.fold_in(batch_key, number)
+            batch = replays.sample(replay, key, settings.batch_size, settings.gamma, settings.n_step)
+            state, info = learner.update(state, operator, batch)
+            totals = totals._replace(loss=totals.loss + info.loss, updates=totals.updates + 1)
+            return state, totals, jnp.where((diverged < 0) & ~jnp.isfinite(info.loss), step, diverged)
+
+        # The number of updates is data, though it is a setting. So this stays a loop; without one around it, the
+        # compiler joins the reading of the replay with the writing before it, and copies the replay at every step.
+        loop = (carry.learner, carry.totals, carry.diverged)
+        state, totals, diverged = jax.lax.fori_loop(0, updates, update, loop)
+        return carry._replace(learner=state, totals=totals, diverged=diverged)
+
+    def warm_up(carry: Carry, start: Array, stop: Array) -> Carry:
+        return jax.lax.fori_loop(start, stop, warm_up_step, carry)
+
+    def train(carry: Carry, operator: Operator, start: Array, stop: Array, updates: Array) -> Carry:
+        period = settings.target_period_steps
+        one_step = functools.partial(train_step, operator=operator, updates=updates)
+
+        def steps_to_sync(loop: tuple[Array, Carry]) -> tuple[Array, Carry]:
+            step, carry = loop
+            end = jnp.minimum(stop, (step // period + 1) * period)
+            carry = jax.lax.fori_loop(step, end, one_step, carry)
+            return end, carry._replace(learner=learner.sync_target_when(end % period == 0, carry.learner))
+
+        return jax.lax.while_loop(lambda loop: loop[0] < stop, steps_to_sync, (start, carry))[1]
+
+    def measure(carry: Carry, operator: Operator, step: Array) -> Metrics:
+        def on_batch(key: Array) -> Metrics:
+            batch = replays.sample(carry.replay, key, settings.batch_size, settings.gamma, settings.n_step)
+            return learner.measure(carry.learner, operator, batch)
+
+        keys = jax.random.split(_key(carry.seed, _MEASURING, step), _MEASURED_BATCHES)
+        return jax.tree.map(lambda values: jnp.mean(values, axis=0), jax.lax.map(on_batch, keys))
+
+    def greedy(parameters: Any, seed: Array, step: Array) -> Episodes:
+        key = _key(seed, _EVALUATION, step)
+        q_values = functools.partial(learner.q_values, parameters)
+        return evaluate(game, q_values, key, settings.evaluation_episodes, settings.evaluation_limit_steps)
+
+    updates = np.int32(settings.updates_per_step)
+    if batched:
+        train_many = jax.jit(jax.vmap(train, (0, 0, None, None, None)), donate_argnums=0)
+        return Program(
+            init=jax.jit(jax.vmap(init)),
+            warm_up=jax.jit(jax.vmap(warm_up, (0, None, None)), donate_argnums=0),
+            train=lambda carry, operator, start, stop: train_many(carry, operator, start, stop, updates),
+            measure=jax.jit(jax.vmap(measure, (0, 0, None))),
+            evaluate=jax.jit(jax.vmap(greedy, (0, 0, None))),
+            q_values=jax.jit(jax.vmap(learner.q_values)),
+        )
+    train_one = jax.jit(train, donate_argnums=0)
+    return Program(
+        init=jax.jit(init),
+        warm_up=jax.jit(warm_up, donate_argnums=0),
+        train=lambda carry, operator, start, stop: train_one(carry, operator, start, stop, updates),
+        measure=jax.jit(measure),
+        evaluate=jax.jit(greedy),
+        q_values=jax.jit(learner.q_values),
+    )
+
+
+def forget_totals(carry: Carry) -> Carry:
+    """Start a new row of metrics."""
+    return carry._replace(totals=jax.tree.map(jnp.zeros_like, carry.totals))
+
+
+def _learner(game: Game, settings: Settings) -> Learner:
+    def build(key: Array) -> Any:
+        return make_network(settings, game.observation_shape, game.observation_dtype, game.num_actions, key)
+
+    return Learner(settings, build)
+
+
+def _key(seed: Array, stream: int, step: Array | int) -> Array:
+    """The key of one step of one stream. The generator is named, so that no configuration of JAX changes a run."""
+    return jax.random.fold_in(jax.random.fold_in(jax.random.key(seed, impl="threefry2x32"), stream), step)

@@ -1,0 +1,316 @@
+"""The loop around the compiled program: rows of metrics, checkpoints, interruptions, divergence, progress.
+
+A run is cut into calls of about half a second. Where it is cut changes nothing: everything that a step depends on is in
+the carry, or follows from the seed and the step. So a checkpoint may be taken after any call, and a run that is killed
+and started again goes on from it as if nothing had been.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from actiongap import operators
+from actiongap.games.core import Game
+from actiongap.learning.exploration import epsilon
+from actiongap.learning.learner import as_arrays
+from actiongap.learning.settings import Settings
+from actiongap.operators import Operator
+from actiongap.training import checkpoint, fused
+from actiongap.training.evaluation import Episodes
+from actiongap.training.progress import Progress
+from actiongap.training.run_folder import CHECKPOINT, Callback, RunFolder, RunFolderError, read_table
+
+_CALL_SECONDS = 0.5
+_FIRST_CALL_STEPS = 64
+
+
+class TrainingDivergedError(ArithmeticError):
+    """The loss became NaN or infinite."""
+
+
+class TrainingInterrupted(KeyboardInterrupt):
+    """The run was asked to stop, and did so with all of its state kept."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be trained. `find_lower_bound`: Q_l is by the paper's rule, from the rewards of the warm-up."""
+
+    game: Game
+    settings: Settings
+    operator: Operator
+    seed: int
+    find_lower_bound: bool = False
+
+
+@dataclass
+class State:
+    """Where a run is."""
+
+    step: int
+    carry: fused.Carry
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    episodes: list[dict[str, Any]] = field(default_factory=list)
+
+
+def start(task: Task) -> State:
+    """The state before the first step."""
+    return State(0, fused.program(task.game, task.settings).init(np.uint32(task.seed)))
+
+
+def load(task: Task, folder: str | Path) -> State:
+    """The state of the checkpoint in a run's folder, or the start if there is none yet. Changes nothing there."""
+    path = Path(folder) / CHECKPOINT
+    if not checkpoint.exists(path):
+        return start(task)
+    like = jax.eval_shape(fused.program(task.game, task.settings).init, jax.ShapeDtypeStruct((), jnp.uint32))
+    arrays, metadata = checkpoint.load(path, like)
+    next_row = metadata["rows"] * task.settings.evaluation_period_steps
+    rows, episodes = read_table(folder, "metrics.csv", next_row), read_table(folder, "episodes.csv", next_row)
+    if len(rows) != metadata["rows"]:
+        raise RunFolderError(
+            f"{Path(folder) / 'metrics.csv'} has {len(rows)} rows before step {next_row}, and the checkpoint knows of "
+            f"{metadata['rows']}: the file was changed; put it back, or start in a new folder"
+        )
+    # Copied: a buffer that NumPy owns cannot be donated.
+    carry = jax.tree.map(lambda array: jnp.array(array, copy=True), arrays)
+    return State(metadata["step"], carry, rows, episodes)
+
+
+def attach(task: Task, state: State, folder: RunFolder) -> None:
+    """Make the folder's tables those of the state; what they told beyond it is dropped."""
+    folder.restore(state.rows, state.episodes, len(state.rows) * task.settings.evaluation_period_steps)
+
+
+def save(state: State, folder: RunFolder) -> None:
+    """Checkpoint the state."""
+    checkpoint.save(folder.checkpoint, jax.device_get(state.carry), {"step": state.step, "rows": len(state.rows)})
+
+
+def lower_bound(task: Task, reward_min: float) -> float:
+    """Q_l by the paper's rule, from the smallest reward seen (at most 0) and the game's time limit."""
+    return operators.lower_bound(reward_min, task.settings.gamma, task.game.time_limit) if reward_min < 0 else 0.0
+
+
+def operator_at(task: Task, state: State) -> Operator:
+    """The operator that is in force: once the warm-up is over, with the bound that it showed."""
+    if task.find_lower_bound and state.step >= task.settings.warmup_steps:
+        return task.operator.replace(lower_bound=lower_bound(task, float(state.carry.reward_min)))
+    return task.operator
+
+
+def run(
+    task: Task,
+    state: State,
+    stop: int,
+    progress: Progress,
+    folder: RunFolder | None = None,
+    callbacks: Sequence[Callback] = (),
+    checkpoint_seconds: float = 60.0,
+) -> None:
+    """Go on from `state`, which is changed in place, until step `stop`."""
+    ending = "failed"
+    message: str | None = None
+    try:
+        with _signals() as stop_asked:
+            _run(task, state, stop, progress, folder, callbacks, checkpoint_seconds, stop_asked)
+        if folder is not None:
+            save(state, folder)
+        if stop_asked.is_set():
+            ending = "interrupted"
+            go_on = "run the same command again to go on" if folder else "call learn again to go on"
+            raise TrainingInterrupted(f"stopped at step {state.step:,}; {go_on}")
+        ending = "finished"
+    except TrainingDivergedError as error:
+        ending, message = "diverged", str(error)
+        raise
+    except Exception as error:
+        message = f"{type(error).__name__}: {error}"
+        raise
+    finally:
+        progress.close()
+        if folder is not None:
+            tell(folder, task, state, ending, message)
+        for callback in callbacks:
+            callback.on_end(ending)
+
+
+def _run(
+    task: Task,
+    state: State,
+    stop: int,
+    progress: Progress,
+    folder: RunFolder | None,
+    callbacks: Sequence[Callback],
+    checkpoint_seconds: float,
+    stop_asked: threading.Event,
+) -> None:
+    program = fused.program(task.game, task.settings)
+    warmup, period = task.settings.warmup_steps, task.settings.evaluation_period_steps
+    operator = as_arrays(operator_at(task, state))
+    call_steps = _FIRST_CALL_STEPS
+    saved_at = row_at = time.monotonic()
+    row_step = state.step
+    if folder is not None:
+        tell(folder, task, state, "running")
+    while True:
+        _refuse_divergence(state)
+        if state.step == len(state.rows) * period:
+            began = time.monotonic()
+            row, episodes = _measure(task, state, operator)
+            now = time.monotonic()
+            state.rows.append(row)
+            state.episodes.extend(episodes)
+            state.carry = fused.forget_totals(state.carry)
+            if folder is not None:
+                folder.add("episodes.csv", episodes)
+                speed = (state.step - row_step) / (began - row_at) if state.step > row_step else None
+                folder.add("timing.csv", [_timing(state.step, speed, now - began)])
+                folder.add("metrics.csv", [row])
+                tell(folder, task, state, "running")
+            row_step, row_at = state.step, now
+            progress.row(row)
+            if row["evaluation_cut"]:
+                limit = task.settings.evaluation_limit_steps
+                progress.note(
+                    f"step {state.step:,}: {row['evaluation_cut']} evaluation episodes were cut at {limit:,} steps"
+                )
+            for callback in callbacks:
+                callback.on_row(state.step, row)
+        if state.step >= stop or stop_asked.is_set():
+            return
+        if folder is not None and time.monotonic() - saved_at >= checkpoint_seconds:
+            save(state, folder)
+            saved_at = time.monotonic()
+
+        end = min(stop, len(state.rows) * period, state.step + call_steps)
+        began = time.monotonic()
+        if state.step < warmup:
+            end = min(end, warmup)
+            carry = program.warm_up(state.carry, np.int32(state.step), np.int32(end))
+        else:
+            carry = program.train(state.carry, operator, np.int32(state.step), np.int32(end))
+        steps = end - state.step
+        # Both at once: what was handed in is used up.
+        state.carry, state.step = carry, end
+        jax.block_until_ready(carry.diverged)
+        seconds = max(time.monotonic() - began, 1e-6)
+        progress.update(state.step, steps / seconds)
+        call_steps = max(1, min(4 * call_steps, round(steps * _CALL_SECONDS / seconds)))
+        if state.step == warmup and task.find_lower_bound:
+            found = operator_at(task, state)
+            operator = as_arrays(found)
+            progress.note(f"lower_bound = {found.lower_bound:g}, by the paper's rule from the rewards of the warm-up")
+
+
+def _measure(task: Task, state: State, operator: Operator) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A row of metrics.csv, and those of episodes.csv."""
+    program = fused.program(task.game, task.settings)
+    carry, step = state.carry, state.step
+    played = jax.device_get(program.evaluate(carry.learner.online, carry.seed, np.int32(step)))
+    totals = jax.device_get(carry.totals)
+    measured: Mapping[str, Any] = {}
+    if step > 0 and step >= task.settings.warmup_steps:
+        measured = jax.device_get(program.measure(carry, operator, np.int32(step)))._asdict()
+    row = {
+        "step": step,
+        "evaluation_return": float(np.mean(played.returns, dtype=np.float64)),
+        "evaluation_return_std": float(np.std(played.returns, dtype=np.float64)),
+        "evaluation_length": float(np.mean(played.lengths)),
+        "evaluation_cut": int(np.sum(played.cut)),
+        "training_return": _ratio(totals.returns, totals.episodes),
+        "training_episodes": int(totals.episodes),
+        "epsilon": _short(epsilon(task.settings, step)),
+        "loss": _ratio(totals.loss, totals.updates),
+        "value": _short(measured.get("value")),
+        "action_gap": _short(measured.get("gap")),
+        "q_taken": _short(measured.get("q_taken")),
+        "kept": _ratio(measured.get("kept", 0), measured.get("non_greedy", 0)),
+        "agreement": _short(measured.get("agreement")),
+    }
+    return row, _episode_rows(step, played)
+
+
+def _episode_rows(step: int, played: Episodes) -> list[dict[str, Any]]:
+    return [
+        {"step": step, "episode": number, "return": _short(total), "length": int(length), "cut": int(cut)}
+        for number, (total, length, cut) in enumerate(zip(*played, strict=True))
+    ]
+
+
+def _timing(step: int, steps_per_s: float | None, evaluation_s: float) -> dict[str, Any]:
+    return {
+        "step": step,
+        "time_s": round(time.time(), 3),
+        "steps_per_s": None if steps_per_s is None else round(steps_per_s, 1),
+        "evaluation_s": round(evaluation_s, 3),
+    }
+
+
+def _short(value: Any) -> float | None:
+    """A float32 as the Python number with its shortest decimals."""
+    return None if value is None else float(str(np.float32(value)))
+
+
+def _ratio(total: Any, count: Any) -> float | None:
+    return float(total) / float(count) if count else None
+
+
+def _refuse_divergence(state: State) -> None:
+    step = int(state.carry.diverged)
+    if step >= 0:
+        last = state.rows[-1]["step"] if state.rows else None
+        kept = "" if last is None else f"; the rows up to step {int(last):,} are kept"
+        raise TrainingDivergedError(
+            f"the loss became NaN or infinite at step {step:,}{kept}. Try a smaller learning_rate, or a "
+            "gradient_norm_clip"
+        )
+
+
+def tell(folder: RunFolder, task: Task, state: State, ending: str, message: str | None = None) -> None:
+    """Write status.json."""
+    more: dict[str, Any] = {}
+    if task.find_lower_bound and state.step >= task.settings.warmup_steps:
+        more["lower_bound"] = operator_at(task, state).lower_bound
+    if message is not None:
+        more["message"] = message
+    try:
+        folder.set_status(ending, state.step, **more)
+    except ValueError:
+        # A full disk, most likely, which is already being told; it must not hide the first error.
+        if ending != "failed":
+            raise
+
+
+@contextmanager
+def _signals() -> Iterator[threading.Event]:
+    """While inside, Ctrl-C or a termination stops the loop after its current call; a second one, at once."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+    before = {}
+
+    def ask(number: int, frame: Any) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        before[number] = signal.signal(number, ask)
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,142 @@
+"""Breakout is the original's, step by step, deep into the game; and the same when batched."""
+
+from collections import Counter
+
+import jax
+import numpy as np
+import pytest
+
+from actiongap.games.minatar import make
+
+from .lockstep import Lockstep
+
+NOOP, LEFT, RIGHT = 0, 1, 3
+
+
+def start_answers(draws):
+    return {"randint": [int(draws.from_right)]}
+
+
+def step_answers(draws):
+    return {}
+
+
+def act_randomly(original, random):
+    return int(random.integers(6))
+
+
+def follow_ball(original, random):
+    """Keeps one step ahead of the ball, and meets it in either way: straight on, or turning it back."""
+    next_x = np.clip(original.ball_x + (1 if original.ball_dir in (1, 2) else -1), 0, 9)
+    goal = original.ball_x if original.ball_y == 8 and random.random() < 0.5 else next_x
+    return LEFT if goal < original.pos else RIGHT if goal > original.pos else NOOP
+
+
+def events_of(before, after):
+    """What has happened in a step of the original, told from its internals before and after."""
+    bricks_before, bricks_after = before["brick_map"].sum(), after["brick_map"].sum()
+    saved = before["ball_y"] == after["ball_y"] == 8
+    goes_right = [direction["ball_dir"] in (1, 2) for direction in (before, after)]
+    at_wall = before["ball_x"] == after["ball_x"]
+    at_start = before["ball_x"] == before["last_x"] and before["ball_y"] == before["last_y"]
+    return {
+        "brick broken": bricks_after == bricks_before - 1,
+        "brick passed through": before["strike"] and after["strike"] and bricks_after == bricks_before,
+        "last brick broken": bricks_before == 1 and bricks_after == 0,
+        "bricks returned": bricks_before == 0 and bricks_after == 30,
+        "ceiling": before["ball_y"] == after["ball_y"] == 0,
+        "brick broken at a wall": bricks_after == bricks_before - 1 and at_wall,
+        "saved straight": saved and not at_wall and goes_right[0] == goes_right[1],
+        "saved back": saved and not at_wall and goes_right[0] != goes_right[1],
+        "saved at a wall": saved and at_wall,
+        "missed": after["terminal"],
+        "started at the left": at_start and before["ball_x"] == 0,
+        "started at the right": at_start and before["ball_x"] == 9,
+    }
+
+
+def run(game, policy, steps, seed):
+    """Steps ours beside the original, with a new episode after each end; counts the events.
+
+    The original cannot go on past a death: its ball would leave the array.
+    """
+    lockstep = Lockstep(game, start_answers, step_answers)
+    events: Counter[str] = Counter()
+    random = np.random.default_rng(seed)
+    keys = np.asarray(jax.random.split(jax.random.PRNGKey(seed), 2 * steps))
+    original = lockstep.original.env
+    lockstep.reset(keys[0])
+    for step_key, reset_key in zip(keys[::2], keys[1::2], strict=True):
+        before = dict(vars(original), brick_map=original.brick_map.copy())
+        _, _, done = lockstep.step(step_key, policy(original, random))
+        events.update({event: int(happened) for event, happened in events_of(before, vars(original)).items()})
+        if done:
+            lockstep.reset(reset_key)
+    return events
+
+
+@pytest.mark.parametrize(
+    ("policy", "steps", "options"),
+    [
+        (act_randomly, 6_000, {}),
+        (act_randomly, 2_000, {"ramping": False, "sticky": 0.5}),
+        (follow_ball, 10_000, {}),
+        (follow_ball, 4_000, {"sticky": 0.0}),
+    ],
+)
+def test_equals_original(policy, steps, options):
+    events = run(make("breakout", **options), policy, steps, seed=steps)
+    if policy is act_randomly:
+        reached = ("brick broken", "missed", "started at the left", "started at the right")
+    else:
+        reached = ("last brick broken", "bricks returned", "brick passed through", "ceiling", "brick broken at a wall")
+        reached += ("saved straight", "saved back", "saved at a wall")
+    assert all(events[event] > 3 for event in reached), events
+
+
+def test_minimal_actions_equal_original():
+    """The smaller set, numbered from 0, does what the original does with the actions that it lists."""
+    game, full_game = make("breakout", minimal_actions=True), make("breakout")
+    lockstep = Lockstep(full_game, start_answers, step_answers)
+    assert list(game.rules.minimal_actions) == lockstep.original.minimal_action_set()
+    draw, advance = jax.jit(game.draw), jax.jit(game.advance)
+    random = np.random.default_rng(0)
+    lockstep.reset(jax.random.PRNGKey(0))
+    for key in np.asarray(jax.random.split(jax.random.PRNGKey(1), 1_000)):
+        state, action = lockstep.state, int(random.integers(game.num_actions))
+        _, reward, done = lockstep.step(key, game.rules.minimal_actions[action])
+        next_state, _, our_reward, terminated, _ = advance(state, action, draw(key))
+        jax.tree.map(np.testing.assert_array_equal, next_state, lockstep.state)
+        assert (float(our_reward), bool(terminated)) == (reward, done)
+        if done:
+            lockstep.reset(key)
+
+
+def test_batch_equals_one_by_one():
+    game, count = make("breakout"), 8
+    batched, single = jax.jit(jax.vmap(game.step)), jax.jit(game.step)
+    keys = np.asarray(jax.random.split(jax.random.PRNGKey(3), (40, count)))
+    actions = np.random.default_rng(0).integers(6, size=(40, count))
+    state, _ = jax.device_get(jax.vmap(game.reset)(keys[0]))
+    for step_keys, step_actions in zip(keys, actions, strict=True):
+        results = jax.device_get(batched(step_keys, state, step_actions))
+        for i in range(count):
+            alone = single(step_keys[i], jax.tree.map(lambda x, i=i: x[i], state), step_actions[i])
+            jax.tree.map(np.testing.assert_array_equal, alone, jax.tree.map(lambda x, i=i: x[i], results))
+        state = results[0]
+
+
+def test_same_key_gives_same_game():
+    reset = jax.jit(make("breakout").reset)
+    starts = [reset(jax.random.PRNGKey(seed))[1] for seed in (0, 0, *range(1, 20))]
+    np.testing.assert_array_equal(starts[0], starts[1])
+    assert any((start != starts[0]).any() for start in starts)
+
+
+def test_picture_shows_ball_move():
+    game = make("breakout")
+    state, _ = jax.jit(game.reset)(jax.random.PRNGKey(0))
+    moved = jax.jit(game.step)(jax.random.PRNGKey(0), state, NOOP)[0]
+    picture = game.render(state)
+    assert picture.dtype == np.uint8
+    assert (picture != game.render(moved)).any()
