@@ -19,14 +19,14 @@ $(VENV)/.installed: $(VENV)/.python $(BUILD_INPUTS)
 	$(PIP) -e .
 	touch $@
 
-$(VENV)/.test: $(VENV)/.installed
+$(VENV)/.test: $(VENV)/.python $(BUILD_INPUTS)
 	$(PIP) -e ".[test]"
-	touch $@
+	touch $(VENV)/.installed $@
 
-$(VENV)/.all: $(VENV)/.test
+$(VENV)/.all: $(VENV)/.python $(BUILD_INPUTS)
 	$(PIP) $(TORCH)
 	$(PIP) -e ".[test,bench,tensorboard]"
-	touch $@
+	touch $(VENV)/.installed $(VENV)/.test $@
 
 demo: install
 	$(BIN)/actiongap chainwalk --out out/demo/chainwalk

@@ -68,7 +68,7 @@ Overrides = Annotated[
     tuple[Override, ...],
     tyro.conf.arg(
         name="set",
-        help="Other settings, or numbers of the operator, such as learning_rate=0.0001 clip_ratio=0.9 double=true."
+        help="Other settings, or numbers of the operator, such as learning_rate=0.0001 clip_ratio=0.9 double=true.",
     ),
 ]
 Operators = Annotated[
@@ -165,7 +165,7 @@ def play(
     made = games.make(game)
     path = Path(f"out/play-{_as_file_name(game)}.gif") if out is None else out
     path.parent.mkdir(parents=True, exist_ok=True)
-    save_gif(frames_of(made, policy, steps, seed), path, fps=15)
+    save_gif(frames_of(made, policy, steps, seed), path, fps=30 if game == "pixelcopter" else 15)
     print(path)
 
 
@@ -222,23 +222,23 @@ def evaluate(run: tyro.conf.Positional[Path], episodes: int = 10, seed: int | No
     print("returns: " + ", ".join(f"{each:g}" for each in played.returns))
 
 
-def watch(run: tyro.conf.Positional[Path], steps: int = 300, seed: int | None = None, out: Path | None = None) -> None:
+def watch(run: tyro.conf.Positional[Path], steps: int = 300, seed: int = 0, out: Path | None = None) -> None:
     """Write a GIF of a trained agent playing, with its Q-values and its action gap beside the game.
 
     Args:
         run: The folder of a run.
         steps: How many steps.
         seed: Another seed is another game.
-        out: The GIF; by default watch.gif in out/.
+        out: The GIF; by default out/watch-RUN.gif.
     """
     from actiongap.agent import Agent
     from actiongap.games.rendering import save_gif
-    from actiongap.training.watch import watch as frames_of
+    from actiongap.training.watch import frames
 
     path = Path("out") / f"watch-{run.resolve().name}.gif" if out is None else out
     agent = Agent.load(run)
     path.parent.mkdir(parents=True, exist_ok=True)
-    save_gif(frames_of(agent, steps, seed), path, fps=15)
+    save_gif(frames(agent, seed, steps), path, fps=15)
     print(path)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from actiongap.games.minatar import make
+from actiongap.games.minatar.breakout import State
 
 from .lockstep import Lockstep
 
@@ -92,6 +93,35 @@ def test_equals_original(policy, steps, options):
         reached = ("last brick broken", "bricks returned", "brick passed through", "ceiling", "brick broken at a wall")
         reached += ("saved straight", "saved back", "saved at a wall")
     assert all(events[event] > 3 for event in reached), events
+
+
+def test_equals_original_from_any_state():
+    """From states that play seldom or never reaches: any bricks, the ball anywhere, just after a strike or not."""
+    lockstep = Lockstep(make("breakout"), start_answers, step_answers)
+    original = lockstep.original.env
+    random = np.random.default_rng(0)
+    lockstep.reset(jax.random.PRNGKey(0))
+    for keys in np.asarray(jax.random.split(jax.random.PRNGKey(1), (600, 5))):
+        bricks = random.random(30) < random.random()
+        original.brick_map[1:4] = bricks.reshape(3, 10)
+        original.ball_y, original.last_y, original.ball_dir = random.integers(9), random.integers(9), random.integers(4)
+        original.pos, original.ball_x, original.last_x = random.integers(10, size=3)
+        original.strike, original.terminal = bool(random.integers(2)), False
+        state = State(
+            paddle_x=np.int32(original.pos),
+            ball_x=np.int32(original.ball_x),
+            ball_y=np.int32(original.ball_y),
+            velocity_x=np.int32([-1, 1, 1, -1][original.ball_dir]),
+            velocity_y=np.int32([-1, -1, 1, 1][original.ball_dir]),
+            trail_x=np.int32(original.last_x),
+            trail_y=np.int32(original.last_y),
+            bricks=np.uint32(sum(1 << place for place in np.flatnonzero(bricks).tolist())),
+            struck=np.bool_(original.strike),
+        )
+        lockstep.state = lockstep.state._replace(inner=state)
+        for key in keys:
+            if lockstep.step(key, int(random.integers(6)))[2]:
+                break
 
 
 def test_minimal_actions_equal_original():

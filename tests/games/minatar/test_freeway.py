@@ -124,7 +124,7 @@ def test_draws_are_the_decimals_of_the_word():
 def test_a_batch_is_its_games_one_by_one_and_a_key_is_a_game():
     game = make("freeway")
     states, _ = jax.vmap(game.reset)(keys(3, 4))
-    alone = [jax.tree.map(lambda leaf, index=index: leaf[index], states) for index in range(4)]
+    alone = [game.reset(key)[0] for key in keys(3, 4)]
     batched, single = jax.jit(jax.vmap(game.step)), jax.jit(game.step)
     for step in range(60):
         step_keys, actions = keys(1000 + step, 4), np.array([2, 2, 4, 0])

@@ -124,7 +124,7 @@ def test_every_step_is_the_originals(policy, options, steps, release, reached):
 def test_a_batch_is_its_games_one_by_one_and_a_key_is_a_game():
     game = make("space_invaders")
     states, _ = jax.vmap(game.reset)(keys(3, 4))
-    alone = [jax.tree.map(lambda leaf, index=index: leaf[index], states) for index in range(4)]
+    alone = [game.reset(key)[0] for key in keys(3, 4)]
     batched, single = jax.jit(jax.vmap(game.step)), jax.jit(game.step)
     random = np.random.default_rng(4)
     for step in range(60):
