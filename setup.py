@@ -19,8 +19,7 @@ def native_library() -> list[Extension]:
             "actiongap.learning.native._image_layer",
             sources=[f"{folder}/image_layer.cc"],
             depends=[f"{folder}/kernel.h"],
-            include_dirs=[jax.ffi.include_dir()],
-            extra_compile_args=["-std=gnu++17", "-O3"],
+            extra_compile_args=["-std=gnu++17", "-O3", f"-isystem{jax.ffi.include_dir()}"],
             language="c++",
             optional=True,
         )

@@ -82,6 +82,7 @@ def test_evaluation_does_not_disturb_training() -> None:
     seldom = quiet(make(evaluation_period_steps=300), 300)
     assert len(often.rows) == 7
     assert parameters(often) == parameters(seldom)
+    assert sum(row["training_episodes"] for row in often.rows) == seldom.rows[-1]["training_episodes"] > 0
 
 
 def test_saved_and_loaded_is_the_same_agent(tmp_path: Path) -> None:

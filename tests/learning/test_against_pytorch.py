@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from actiongap import operators
+from actiongap.learning import optimisers
 from actiongap.learning.learner import Batch, Learner
 from actiongap.learning.networks import make_network
 from actiongap.learning.settings import GENERAL, MINATAR, PIXELCOPTER
@@ -137,6 +138,20 @@ def test_updates_are_those_of_pytorch(case, name, dtype, updates, tolerance):
     for start, mine, other in zip(before, ours, theirs, strict=True):
         np.testing.assert_allclose(mine, other, rtol=0, atol=tolerance)
         assert np.max(np.abs(mine - start)) > 1e-4
+
+
+@pytest.mark.parametrize("limit", [0.5, 100.0])
+def test_gradients_are_clipped_as_by_pytorch(limit):
+    generator = np.random.default_rng(0)
+    gradient = [generator.normal(size=shape) for shape in ((3, 4), (5,))]
+    parameters = [torch.zeros(part.shape, dtype=torch.float64) for part in gradient]
+    for parameter, part in zip(parameters, gradient, strict=True):
+        parameter.grad = torch.tensor(part)
+    torch.nn.utils.clip_grad_norm_(parameters, limit)
+    with jax.enable_x64(True):
+        clipped = optimisers.clip([jax.numpy.asarray(part) for part in gradient], limit)
+    for mine, parameter in zip(clipped, parameters, strict=True):
+        np.testing.assert_allclose(mine, parameter.grad.numpy(), rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["dqn", "clip_al"])

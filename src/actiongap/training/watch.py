@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 
-from actiongap.games.core import Game
-
 if TYPE_CHECKING:
     from actiongap.agent import Agent
 
@@ -37,7 +35,7 @@ def play(agent: Agent, seed: int = 0, steps: int = 500) -> list[Moment]:
     """One greedy episode, or its first steps. The last moment is the end, where there is nothing left to do."""
     game = agent.game
     key = jax.random.key(seed)
-    step = _compiled_step(game)
+    step = jax.jit(game.step)
     state, observation = game.reset(jax.random.fold_in(key, 0))
     moments, total = [], 0.0
     for number in range(1, steps + 1):
@@ -58,10 +56,6 @@ def frames(agent: Agent, seed: int = 0, steps: int = 500) -> list[np.ndarray]:
     values = np.stack([moment.q for moment in moments])
     low, high = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
     return [_draw(moment, agent.game.action_names, low, high) for moment in moments]
-
-
-def _compiled_step(game: Game):  # type: ignore[no-untyped-def]
-    return jax.jit(game.step)
 
 
 def _draw(moment: Moment, names: tuple[str, ...], low: float, high: float) -> np.ndarray:
@@ -86,7 +80,7 @@ def _draw(moment: Moment, names: tuple[str, ...], low: float, high: float) -> np
         left = width + _MARGIN + action * (_BAR + _SPACE)
         ends = sorted((height_of(float(value)), height_of(0.0)))
         draw.rectangle((left, ends[0], left + _BAR, ends[1]), fill=_BEST if action == best else _OTHER)
-        draw.text((left + _BAR / 2, bottom + 4), name[:5], fill=_INK, font=small, anchor="mt")
+        draw.text((left + _BAR / 2, bottom + 14), name[:5], fill=_INK, font=small, anchor="ms")
     right = width + _MARGIN + len(names) * (_BAR + _SPACE) - _SPACE
     draw.line((width + _MARGIN, height_of(0.0), right, height_of(0.0)), fill=_INK)
     gap = 0.0

@@ -2,8 +2,8 @@
 """Freeway: a chicken crosses eight lanes of cars, exact to MinAtar 1.0.15.
 
 The chicken stays in column 4 and moves up or down at most once in 3 steps, from row 9 to row 0, which pays 1, sends it
-back and gives every car a new speed and direction. A car waits 1 to 5 steps between
-moves, which its trail's channel tells, and enters again on the other side of the screen; one that meets the chicken sends it back to row 9.
+back and gives every car a new speed and direction. A car waits 1 to 5 steps between moves, as the channel of its trail
+tells, and enters again on the other side of the screen. One that meets the chicken sends it back to row 9.
 
 The rules never end a game. The original ends it at step 2501, which is a time limit, and so belongs to `Game`.
 """

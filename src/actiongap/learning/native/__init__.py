@@ -45,6 +45,11 @@ def library() -> Library:
             return Library(False, f"ACTIONGAP_NATIVE={wish} is not an instruction set of this processor and library")
         for name in (FORWARD, BACKWARD):
             jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(loaded, name)), platform="cpu")
-    except (OSError, AttributeError, RuntimeError, ValueError) as error:  # another processor's file, or another version of jaxlib
+    except (
+        OSError,
+        AttributeError,
+        RuntimeError,
+        ValueError,
+    ) as error:  # another processor's file, or another version of jaxlib
         return Library(False, f"the C++ library did not load ({error}); reinstall actiongap")
     return Library(True, instructions.decode())

@@ -15,12 +15,16 @@
 
 namespace {
 
-// A segment of a patch has 3 * channels bits, kept in words of this many: as many as 8 bytes hold from any bit on.
-constexpr int64_t WORD_BITS = 57;
+// A segment, one row of a patch, has 3 * channels bits, kept in words of this many: as many as 8 bytes hold from any
+// bit on. A whole patch has 9 * channels bits in words of 64.
+constexpr int64_t SEGMENT_BITS = 57;
 
 struct Shape {
-  int64_t batch, height, width, channels, filters, units, words;  // words: of one segment
-  bool usual() const { return filters == 16 && units == 128 && words == 1; }
+  int64_t batch, height, width, channels, filters, units;
+  int64_t segment_words = (3 * channels + SEGMENT_BITS - 1) / SEGMENT_BITS, patch_words = (9 * channels + 63) / 64;
+
+  // 1 or 2, the words of a patch, if filters and units are the usual ones; else 0.
+  int64_t usual() const { return filters == 16 && units == 128 && patch_words <= 2 ? patch_words : 0; }
   int64_t rows() const { return height - 2; }
   int64_t columns() const { return width - 2; }
   int64_t positions() const { return rows() * columns(); }
@@ -30,7 +34,8 @@ struct Shape {
 // Where the kernel keeps what it needs during a call.
 struct Workspace {
   uint8_t* bits;          // [cells / 8 + 8]: one image, a bit for each cell and channel
-  uint64_t* segments;     // [height, columns, words, batch]
+  uint64_t* segments;     // [height, columns, segment_words, batch]
+  uint64_t* patches;      // [patch_words, batch]: at one position
   int64_t table_size;     // a power of two, at least twice the batch
   int32_t* table;         // [table_size]: groups by the hash of their patch
   int32_t* first;         // [batch]: a sample of each group
@@ -118,17 +123,8 @@ namespace avx512 {
 
 struct Kernel {
   const char* name;
-  decltype(&baseline::forward<false>) usual_forward, other_forward;
-  decltype(&baseline::backward<false>) usual_backward, other_backward;
-
-  template <class... Arguments>
-  void forward(const Shape& shape, const Arguments&... arguments) const {
-    (shape.usual() ? usual_forward : other_forward)(shape, arguments...);
-  }
-  template <class... Arguments>
-  void backward(const Shape& shape, const Arguments&... arguments) const {
-    (shape.usual() ? usual_backward : other_backward)(shape, arguments...);
-  }
+  decltype(&baseline::forward<0>) forwards[3];  // by shape.usual()
+  decltype(&baseline::backward<0>) backwards[3];
 };
 
 bool supported(const char* name) {
@@ -143,12 +139,17 @@ bool supported(const char* name) {
   return std::strcmp(name, "baseline") == 0;
 }
 
+#define KERNEL(name)                                              \
+  {#name,                                                         \
+   {name::forward<0>, name::forward<1>, name::forward<2>},        \
+   {name::backward<0>, name::backward<1>, name::backward<2>}}
+
 const Kernel kernels[] = {  // best first
 #ifdef HAVE_X86_KERNELS
-    {"avx512", avx512::forward<true>, avx512::forward<false>, avx512::backward<true>, avx512::backward<false>},
-    {"avx2", avx2::forward<true>, avx2::forward<false>, avx2::backward<true>, avx2::backward<false>},
+    KERNEL(avx512),
+    KERNEL(avx2),
 #endif
-    {"baseline", baseline::forward<true>, baseline::forward<false>, baseline::backward<true>, baseline::backward<false>},
+    KERNEL(baseline),
 };
 
 const Kernel* chosen = nullptr;  // set once, before any call
@@ -162,7 +163,8 @@ class Scratch {
     for (int pass = 0; pass < 2; ++pass) {  // measure, then place
       used_ = 0;
       take(work.bits, shape.cells() / 8 + 8);
-      take(work.segments, shape.height * shape.columns() * shape.words * batch);
+      take(work.segments, shape.height * shape.columns() * shape.segment_words * batch);
+      take(work.patches, shape.patch_words * batch);
       take(work.table, work.table_size);
       take(work.first, batch);
       take(work.size, batch);
@@ -257,9 +259,8 @@ using Result = xla::ffi::ResultBuffer<xla::ffi::F32>;
 Shape shape_of(const Images& images, const Floats& dense_weight, const Floats& conv_weight) {
   const auto image = images.dimensions();
   const size_t end = image.size();
-  const int64_t words = (3 * image[end - 1] + WORD_BITS - 1) / WORD_BITS;
   return {image[end - 4], image[end - 3], image[end - 2], image[end - 1], conv_weight.dimensions().back(),
-          dense_weight.dimensions().back(), words};
+          dense_weight.dimensions().back()};
 }
 
 Error failure(const char* message) { return Error(ErrorCode::kInternal, message); }
@@ -284,10 +285,11 @@ Error run_forward(Images images, Floats conv_weight, Floats conv_bias, Floats de
   const Scratch scratch(shape);
   if (!scratch) return failure("image layer: out of memory");
   for (int64_t group = 0; group < groups; ++group)
-    chosen->forward(shape, reinterpret_cast<const uint8_t*>(images.typed_data()) + axes.offset(0, group),
-                    conv_weight.typed_data() + axes.offset(1, group), conv_bias.typed_data() + axes.offset(2, group),
-                    dense_weight.typed_data() + axes.offset(3, group), dense_bias.typed_data() + axes.offset(4, group),
-                    scratch.work, out->typed_data() + axes.offset(5, group));
+    chosen->forwards[shape.usual()](
+        shape, reinterpret_cast<const uint8_t*>(images.typed_data()) + axes.offset(0, group),
+        conv_weight.typed_data() + axes.offset(1, group), conv_bias.typed_data() + axes.offset(2, group),
+        dense_weight.typed_data() + axes.offset(3, group), dense_bias.typed_data() + axes.offset(4, group),
+        scratch.work, out->typed_data() + axes.offset(5, group));
   return Error::Success();
 }
 
@@ -315,7 +317,7 @@ Error run_backward(Images images, Floats conv_weight, Floats conv_bias, Floats d
   const Scratch scratch(shape);
   if (!scratch) return failure("image layer: out of memory");
   for (int64_t group = 0; group < groups; ++group)
-    chosen->backward(
+    chosen->backwards[shape.usual()](
         shape, reinterpret_cast<const uint8_t*>(images.typed_data()) + axes.offset(0, group),
         conv_weight.typed_data() + axes.offset(1, group), conv_bias.typed_data() + axes.offset(2, group),
         dense_weight.typed_data() + axes.offset(3, group), gradient.typed_data() + axes.offset(4, group), scratch.work,
@@ -328,8 +330,8 @@ Error run_backward(Images images, Floats conv_weight, Floats conv_bias, Floats d
 
 }  // namespace
 
-// Chooses the kernel by name, or the best that this processor runs where the name is empty. Returns the name of the one
-// chosen, or null.
+// Chooses the kernel by name, or the best that this processor runs where the name is empty. Returns the name of the
+// one chosen, or null.
 extern "C" const char* actiongap_image_layer_choose(const char* name) {
   for (const Kernel& kernel : kernels) {
     if ((name[0] == '\0' || std::strcmp(name, kernel.name) == 0) && supported(kernel.name)) {

@@ -85,9 +85,9 @@ INLINE void cut(const Shape shape, const uint8_t* images, const Workspace work) 
     uint64_t* segment = work.segments + b;
     for (int64_t row = 0; row < shape.height; ++row)
       for (int64_t column = 0; column < shape.columns(); ++column)
-        for (int64_t i = 0; i < shape.words; ++i, segment += shape.batch) {
-          const int64_t start = i * WORD_BITS, left = 3 * shape.channels - start;
-          const int64_t count = left < WORD_BITS ? left : WORD_BITS;
+        for (int64_t i = 0; i < shape.segment_words; ++i, segment += shape.batch) {
+          const int64_t start = i * SEGMENT_BITS, left = 3 * shape.channels - start;
+          const int64_t count = left < SEGMENT_BITS ? left : SEGMENT_BITS;
           const int64_t from = (row * shape.width + column) * shape.channels + start;
           uint64_t word;
           __builtin_memcpy(&word, work.bits + from / 8, 8);
@@ -96,51 +96,56 @@ INLINE void cut(const Shape shape, const uint8_t* images, const Workspace work) 
   }
 }
 
-// The words of the patch at one position: word(row of the patch, i) of a sample.
-struct Patch {
-  const uint64_t* segments;
-  int64_t row_stride, word_stride, words;
-  INLINE uint64_t word(int64_t row, int64_t i, int64_t sample) const {
-    return segments[row * row_stride + i * word_stride + sample];
-  }
-  INLINE bool equal(int64_t one, int64_t other) const {
-    bool same = true;
-    for (int64_t row = 0; row < 3; ++row)
-      for (int64_t i = 0; i < words; ++i) same &= word(row, i, one) == word(row, i, other);
-    return same;
-  }
-  INLINE uint64_t hash(int64_t sample) const {
-    uint64_t value = 0;
-    for (int64_t i = 0; i < words; ++i)
-      value = value * 0x9e3779b97f4a7c15 + word(0, i, sample) * 0xff51afd7ed558ccd +
-              word(1, i, sample) * 0xc4ceb9fe1a85ec53 + word(2, i, sample) * 0x9e6c63d0876a9a47;
-    return value >> 32;
-  }
-  // Calls visit(tap) for each set cell: its place in a patch [3, 3, channels].
-  template <class Visit>
-  INLINE void for_each_tap(int64_t channels, int64_t sample, Visit visit) const {
-    for (int64_t row = 0; row < 3; ++row)
-      for (int64_t i = 0; i < words; ++i)
-        for (uint64_t bits = word(row, i, sample); bits != 0; bits &= bits - 1)
-          visit(row * 3 * channels + i * WORD_BITS + __builtin_ctzll(bits));
-  }
-};
+// Puts the segments of the patches at one position together: work.patches [patch_words, batch]. Bit i of a patch is the
+// cell at place i of [3, 3, channels], where conv_weight has its row.
+INLINE void join(const Shape shape, int64_t position, const Workspace work) {
+  const int64_t batch = shape.batch, row = position / shape.columns(), column = position % shape.columns();
+  __builtin_memset(work.patches, 0, shape.patch_words * batch * sizeof(uint64_t));
+  for (int64_t r = 0; r < 3; ++r)
+    for (int64_t i = 0; i < shape.segment_words; ++i) {
+      const int64_t first = ((row + r) * shape.columns() + column) * shape.segment_words + i;
+      const uint64_t* segment = work.segments + first * batch;
+      const int64_t left = 3 * shape.channels - i * SEGMENT_BITS;
+      const int64_t start = r * 3 * shape.channels + i * SEGMENT_BITS, shift = start % 64;
+      uint64_t* to = work.patches + start / 64 * batch;
+      for (int64_t b = 0; b < batch; ++b) to[b] |= segment[b] << shift;
+      if (shift + (left < SEGMENT_BITS ? left : SEGMENT_BITS) > 64)
+        for (int64_t b = 0; b < batch; ++b) to[batch + b] |= segment[b] >> (64 - shift);
+    }
+}
 
-INLINE Patch patch_at(const Shape shape, int64_t position, const Workspace work) {
-  const int64_t words = shape.words, row = position / shape.columns(), column = position % shape.columns();
-  return {work.segments + (row * shape.columns() + column) * words * shape.batch,
-          shape.columns() * words * shape.batch, shape.batch, words};
+INLINE bool same_patch(const Shape shape, const uint64_t* patches, int64_t one, int64_t other) {
+  bool same = true;
+  for (int64_t i = 0; i < shape.patch_words; ++i)
+    same &= patches[i * shape.batch + one] == patches[i * shape.batch + other];
+  return same;
+}
+
+INLINE int64_t hash_of(const Shape shape, const uint64_t* patches, int64_t sample) {
+  uint64_t hash = 0;
+  for (int64_t i = 0; i < shape.patch_words; ++i)
+    hash = hash * 0xff51afd7ed558ccd + patches[i * shape.batch + sample] * 0x9e3779b97f4a7c15;
+  return static_cast<int64_t>(hash >> 32);
+}
+
+// Calls visit(place) for each set cell of a sample's patch, its place in [3, 3, channels].
+template <class Visit>
+INLINE void for_each_set_cell(const Shape shape, const uint64_t* patches, int64_t sample, Visit visit) {
+  for (int64_t i = 0; i < shape.patch_words; ++i)
+    for (uint64_t bits = patches[i * shape.batch + sample]; bits != 0; bits &= bits - 1)
+      visit(i * 64 + __builtin_ctzll(bits));
 }
 
 // Puts the samples into groups of equal patches, the largest of them group 0. Returns how many groups there are;
 // work.first has a sample of each, work.members the samples that are not in group 0, and work.group their groups.
-INLINE int64_t make_groups(const Shape shape, const Patch patch, const Workspace work) {
+INLINE int64_t make_groups(const Shape shape, const Workspace work) {
   const int64_t mask = work.table_size - 1;
   __builtin_memset(work.table, 0xff, work.table_size * sizeof(int32_t));  // -1: free
   int32_t groups = 0, largest = 0;
   for (int64_t b = 0; b < shape.batch; ++b) {
-    int64_t place = static_cast<int64_t>(patch.hash(b)) & mask;
-    while (work.table[place] >= 0 && !patch.equal(b, work.first[work.table[place]])) place = (place + 1) & mask;
+    int64_t place = hash_of(shape, work.patches, b) & mask;
+    while (work.table[place] >= 0 && !same_patch(shape, work.patches, b, work.first[work.table[place]]))
+      place = (place + 1) & mask;
     if (work.table[place] < 0) {
       work.table[place] = groups;
       work.first[groups] = static_cast<int32_t>(b);
@@ -166,14 +171,15 @@ INLINE int64_t make_groups(const Shape shape, const Patch patch, const Workspace
 
 // The convolution of each group's patch: work.sums [groups, filters] before the ReLU, and work.hidden after it, less
 // that of group 0 for the others.
-INLINE void convolve(const Shape shape, const Patch patch, int64_t groups, const float* conv_weight,
-                     const float* conv_bias, const Workspace work) {
+INLINE void convolve(const Shape shape, int64_t groups, const float* conv_weight, const float* conv_bias,
+                     const Workspace work) {
   const int64_t filters = shape.filters;
   for (int64_t k = 0; k < groups; ++k)
     for_each_vector(filters, [=](auto zero, int64_t f) {
       using T = decltype(zero);
       T sum = load<T>(conv_bias + f);
-      patch.for_each_tap(shape.channels, work.first[k], [&](int64_t tap) { sum += load<T>(conv_weight + tap * filters + f); });
+      for_each_set_cell(shape, work.patches, work.first[k],
+                        [&](int64_t place) { sum += load<T>(conv_weight + place * filters + f); });
       store(work.sums + k * filters + f, sum);
       // Written so that NaN passes: a network that diverged must show it.
       const T hidden = sum < zero ? zero : sum;
@@ -222,9 +228,9 @@ INLINE void forward_of(const Shape shape, const uint8_t* images, const float* co
   for (int64_t p = 0; p < positions; ++p) {
     const float* panel = dense_weight + p * filters * units;
     if (p + 1 < positions) prefetch(panel + filters * units, filters * units);
-    const Patch patch = patch_at(shape, p, work);
-    const int64_t groups = make_groups(shape, patch, work);
-    convolve(shape, patch, groups, conv_weight, conv_bias, work);
+    join(shape, p, work);
+    const int64_t groups = make_groups(shape, work);
+    convolve(shape, groups, conv_weight, conv_bias, work);
     for (int64_t u = 0; u < whole; u += VECTOR_TILE * LANES)
       product_strip<Lanes, VECTOR_TILE>(shape, groups, work.hidden, panel + u, work.rows + u);
     for (int64_t u = whole; u < units; ++u)
@@ -309,9 +315,9 @@ INLINE void backward_of(const Shape shape, const uint8_t* images, const float* c
     const float* panel = dense_weight + p * filters * units;
     float* panel_gradient = gradients.dense_weight + p * filters * units;
     if (p + 1 < positions) prefetch(panel + filters * units, filters * units);
-    const Patch patch = patch_at(shape, p, work);
-    const int64_t groups = make_groups(shape, patch, work);
-    convolve(shape, patch, groups, conv_weight, conv_bias, work);
+    join(shape, p, work);
+    const int64_t groups = make_groups(shape, work);
+    convolve(shape, groups, conv_weight, conv_bias, work);
 
     // rows: the sum of the gradients over each group; in row 0 first that over all samples, as dW_p needs it
     float* rows = work.rows;
@@ -335,31 +341,31 @@ INLINE void backward_of(const Shape shape, const uint8_t* images, const float* c
         using T = decltype(zero);
         const T passed = load<T>(work.sums + k * filters + f) > zero ? load<T>(work.dots + k * filters + f) : zero;
         store(gradients.conv_bias + f, load<T>(gradients.conv_bias + f) + passed);
-        patch.for_each_tap(shape.channels, work.first[k], [&](int64_t tap) {
-          float* to = gradients.conv_weight + tap * filters + f;
+        for_each_set_cell(shape, work.patches, work.first[k], [&](int64_t place) {
+          float* to = gradients.conv_weight + place * filters + f;
           store(to, load<T>(to) + passed);
         });
       });
   }
 }
 
-// The usual sizes are constants to the compiler; any others are variables.
-template <bool USUAL>
+// The usual sizes, with patches of WORDS words, are constants to the compiler; WORDS = 0 takes any others.
+template <int WORDS>
 INLINE Shape known(Shape shape) {
-  if (USUAL) shape.filters = 16, shape.units = 128, shape.words = 1;
+  if (WORDS > 0) shape.filters = 16, shape.units = 128, shape.segment_words = 1, shape.patch_words = WORDS;
   return shape;
 }
 
-template <bool USUAL>
+template <int WORDS>
 __attribute__((noinline)) void forward(const Shape& shape, const uint8_t* images, const float* conv_weight,
                                        const float* conv_bias, const float* dense_weight, const float* dense_bias,
                                        const Workspace& work, float* out) {
-  forward_of(known<USUAL>(shape), images, conv_weight, conv_bias, dense_weight, dense_bias, work, out);
+  forward_of(known<WORDS>(shape), images, conv_weight, conv_bias, dense_weight, dense_bias, work, out);
 }
 
-template <bool USUAL>
+template <int WORDS>
 __attribute__((noinline)) void backward(const Shape& shape, const uint8_t* images, const float* conv_weight,
                                         const float* conv_bias, const float* dense_weight, const float* gradient,
                                         const Workspace& work, const Gradients& gradients) {
-  backward_of(known<USUAL>(shape), images, conv_weight, conv_bias, dense_weight, gradient, work, gradients);
+  backward_of(known<WORDS>(shape), images, conv_weight, conv_bias, dense_weight, gradient, work, gradients);
 }
