@@ -10,6 +10,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
@@ -269,3 +270,58 @@ def test_games_of_the_package_train(tmp_path: Path) -> None:
     loaded = Agent.load(tmp_path)
     assert loaded.game == games.make("minatar/breakout")
     assert parameters(loaded) == parameters(agent)
+
+
+def test_a_number_of_the_operator_may_be_a_schedule(tmp_path):
+    agent = Agent("al", CORRIDOR, alpha=(0.8, 0.2, 400), **QUICK)
+    agent.learn(200, progress=False, out=tmp_path / "run")
+    assert agent.operator.alpha == pytest.approx(0.5)
+    again = Agent.load(tmp_path / "run", environment=CORRIDOR)
+    assert again.operator.alpha == pytest.approx(0.5)
+    again.learn(400, progress=False)
+    assert again.operator.alpha == pytest.approx(0.2)
+    # Its weights are neither those of the first number nor of the last.
+    weights = [
+        jax.tree.leaves(
+            Agent("al", CORRIDOR, alpha=alpha, **QUICK).learn(200, progress=False)._state.carry.learner.online
+        )
+        for alpha in (0.8, 0.2)
+    ]
+    for other in weights:
+        assert not all(map(np.array_equal, other, jax.tree.leaves(agent._state.carry.learner.online)))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        ({"lower_bound": (0, 1, 10)}, "lower_bound is"),
+        ({"alpha": (0.9, 0.5)}, "start, end, steps"),
+        ({"alpha": (0.9, 1.5, 10)}, "alpha is 1.5"),
+        ({"alpha": (0.9, 0.5, 10), "clip_ratio": (0.9, 0.5, 20)}, "equally long"),
+        ({"alpha": (0.9, 0.5, 0)}, "steps is 0"),
+    ],
+)
+def test_a_schedule_without_meaning_is_refused(numbers, message):
+    with pytest.raises(ValueError, match=message):
+        Agent("clip_al", CORRIDOR, **numbers)
+
+
+def linear_network(shape: tuple[int, ...], dtype: Any, num_actions: int, key: jax.Array) -> Any:
+    return _Batched(eqx.nn.Linear(shape[0], num_actions, key=key))
+
+
+class _Batched(eqx.Module):
+    layer: eqx.nn.Linear
+
+    def __call__(self, observation: jax.Array) -> jax.Array:
+        return jax.vmap(self.layer)(observation)
+
+
+def test_a_network_of_ones_own_is_trained_and_given_again(tmp_path: Path) -> None:
+    agent = quiet(make(network=linear_network), 300, out=tmp_path / "run")
+    assert {leaf.shape for leaf in jax.tree.leaves(agent._current().carry.learner.online)} == {(2, 5), (2,)}
+    with pytest.raises(ValueError, match="one's own"):
+        Agent.load(tmp_path / "run", environment=CORRIDOR)
+    again = Agent.load(tmp_path / "run", environment=CORRIDOR, network=linear_network)
+    observation = np.eye(5, dtype=np.float32)
+    np.testing.assert_array_equal(agent.q_values(observation), again.q_values(observation))

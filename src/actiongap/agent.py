@@ -17,6 +17,7 @@ import numpy as np
 
 from actiongap import games, operators
 from actiongap.games.core import Game
+from actiongap.learning import schedules
 from actiongap.learning import settings as settings_module
 from actiongap.learning.settings import Settings
 from actiongap.operators import Operator
@@ -36,6 +37,10 @@ class Agent:
     floor). Those not given are the paper's for its environments. A clipped operator on any other environment has its
     lower_bound from the paper's rule, R_min (1 - gamma^H) / (1 - gamma): R_min is the smallest reward of the warm-up,
     at most 0, and H the time limit.
+
+    alpha, clip_ratio and temperature may be schedules: clip_ratio=(0.9, 0.5, 100_000) goes from .9 to .5, linearly over
+    the first 100,000 steps. `network` may be a function that builds one's own Equinox module, from an observation's
+    shape and dtype, the number of actions and a key; it takes a batch [B, ...] and gives [B, A].
     """
 
     def __init__(self, algorithm: str | Operator, environment: str | Game, seed: int = 0, **overrides: Any) -> None:
@@ -45,13 +50,19 @@ class Agent:
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**32:
             raise ValueError(f"seed is {seed!r}; it must be a whole number in [0, 2^32)")
         numbers = {name: overrides.pop(name) for name in list(overrides) if name in Operator._fields}
+        numbers, changes, schedule_steps = _split_schedules(numbers)
         for name in overrides:
             if name not in _SETTINGS:
                 raise ValueError(
                     f"there is no setting {name!r}; there are: {', '.join(_SETTINGS)}; "
                     f"and the operator's numbers: {', '.join(Operator._fields)}"
                 )
+        build_network = None
+        if callable(overrides.get("network")):
+            build_network, overrides["network"] = overrides["network"], "custom"
         settings = dataclasses.replace(settings_module.defaults(game.name), **overrides)
+        if settings.network == "custom" and build_network is None:
+            raise ValueError("the network is one's own: give the function that builds it, as network=...")
         by_rule = False
         if isinstance(algorithm, Operator):
             name, operator = _name_of(algorithm), algorithm.replace(**numbers)
@@ -64,9 +75,11 @@ class Agent:
                 and settings_module.defaults(game.name) is settings_module.GENERAL
             )
             operator = operators.make(name, **{**defaults, **numbers})
-        settings_module.check(settings, operator)
+        schedule = schedules.linear(operator, operator.replace(**changes), schedule_steps) if changes else None
+        for each in (operator,) if schedule is None else (schedule.start, schedule.end):
+            settings_module.check(settings, each)
         self.algorithm = name
-        self._task = run.Task(game, settings, operator, int(seed), by_rule)
+        self._task = run.Task(game, settings, operator, int(seed), by_rule, schedule, build_network)
         self._state: run.State | None = None
         self._home: Path | None = None
         compilation.use_cache()
@@ -136,7 +149,7 @@ class Agent:
                 f"the observation has shape {list(array.shape)}; {self.game.name} has {list(shape)}, or a batch of such"
             )
         batch = array.reshape(-1, *shape).astype(dtype)
-        program = fused.program(self.game, self.settings)
+        program = self._task.program
         q = np.asarray(program.q_values(self._current().carry.learner.online, batch))
         return q.reshape(*array.shape[: array.ndim - len(shape)], -1)
 
@@ -152,7 +165,8 @@ class Agent:
         """
         if isinstance(episodes, bool) or int(episodes) != episodes or episodes < 1:
             raise ValueError(f"episodes is {episodes!r}; it must be a whole number, 1 or more")
-        program = fused.program(self.game, dataclasses.replace(self.settings, evaluation_episodes=int(episodes)))
+        settings = dataclasses.replace(self.settings, evaluation_episodes=int(episodes))
+        program = dataclasses.replace(self._task, settings=settings).program
         state = self._current()
         chosen = np.uint32(self.seed if seed is None else seed)
         played = program.evaluate(state.carry.learner.online, chosen, np.int32(state.step))
@@ -169,15 +183,19 @@ class Agent:
             opened.close()
 
     @classmethod
-    def load(cls, folder: str | Path, environment: Game | None = None) -> Agent:
-        """The agent of a folder, as it was at its last checkpoint. A game of one's own must be given again."""
-        agent = cls._from_settings(read_settings(folder), environment)
+    def load(
+        cls, folder: str | Path, environment: Game | None = None, network: fused.NetworkBuilder | None = None
+    ) -> Agent:
+        """The agent of a folder, as it was at its last checkpoint. A game or network of one's own is given again."""
+        agent = cls._from_settings(read_settings(folder), environment, network)
         agent._state = run.load(agent._task, folder)
         agent._home = Path(folder).resolve()
         return agent
 
     @classmethod
-    def _from_settings(cls, kept: dict[str, Any], environment: Game | None) -> Agent:
+    def _from_settings(
+        cls, kept: dict[str, Any], environment: Game | None, network: fused.NetworkBuilder | None
+    ) -> Agent:
         name = kept["environment"]
         if environment is None and name in games.names():
             environment = games.make(name)
@@ -190,8 +208,11 @@ class Agent:
         if by_rule:
             numbers["lower_bound"] = 0.0
         operator = Operator(*(type(default)(numbers[name]) for name, default in Operator()._asdict().items()))
+        changing = kept.get("schedule") or {}
         settings = {key: float(value) if value in ("inf", "-inf") else value for key, value in kept["settings"].items()}
-        agent = cls(operator, environment, kept["seed"], **settings)
+        if network is not None:
+            settings["network"] = network
+        agent = cls(operator, environment, kept["seed"], **settings, **changing)
         agent.algorithm = kept["algorithm"]
         agent._task = dataclasses.replace(agent._task, find_lower_bound=by_rule)
         return agent
@@ -213,6 +234,7 @@ class Agent:
             "game": describe_game(self.game),
             "algorithm": self.algorithm,
             "operator": operator,
+            "schedule": _describe(self._task.schedule),
             "settings": settings,
             "seed": self.seed,
         }
@@ -236,6 +258,28 @@ class Agent:
             folder.close()
             raise
         return folder
+
+
+def _split_schedules(numbers: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], int]:
+    """The numbers at the start, those that change as they are at the end, and over how many steps."""
+    scheduled = {name: value for name, value in numbers.items() if isinstance(value, tuple | list)}
+    for name, value in scheduled.items():
+        if name not in schedules.SCHEDULED or len(value) != 3:
+            allowed = ", ".join(schedules.SCHEDULED)
+            raise ValueError(f"{name} is {value!r}; {allowed} may be (start, end, steps), all others are numbers")
+    lengths = {value[2] for value in scheduled.values()}
+    if len(lengths) > 1:
+        raise ValueError(f"the schedules last {sorted(lengths)} steps; they must all last equally long")
+    start = {name: value[0] if name in scheduled else value for name, value in numbers.items()}
+    return start, {name: value[1] for name, value in scheduled.items()}, int(max(lengths, default=1))
+
+
+def _describe(schedule: schedules.Schedule | None) -> dict[str, list[float]] | None:
+    """The schedule as the overrides that make it."""
+    if schedule is None:
+        return None
+    ends = {name: (getattr(schedule.start, name), getattr(schedule.end, name)) for name in schedules.SCHEDULED}
+    return {name: [start, end, schedule.steps] for name, (start, end) in ends.items() if start != end}
 
 
 def _name_of(operator: Operator) -> str:

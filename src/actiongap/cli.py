@@ -36,12 +36,18 @@ def _override(text: str) -> tuple[str, Any]:
     name, separator, value = text.partition("=")
     if not (name and separator and value):
         raise ValueError(f"{text!r} is not of the form NAME=VALUE, such as learning_rate=0.0001")
-    if value.lower() in ("true", "false"):
-        return name, value.lower() == "true"
+    if ":" in value:  # a schedule, START:END:STEPS
+        return name, tuple(_value(part) for part in value.split(":"))
+    return name, _value(value)
+
+
+def _value(text: str) -> Any:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
     for kind in (int, float):
         with contextlib.suppress(ValueError):
-            return name, kind(value)
-    return name, value
+            return kind(text)
+    return text
 
 
 Steps = Annotated[
@@ -68,7 +74,8 @@ Overrides = Annotated[
     tuple[Override, ...],
     tyro.conf.arg(
         name="set",
-        help="Other settings, or numbers of the operator, such as learning_rate=0.0001 clip_ratio=0.9 double=true.",
+        help="Other settings, or numbers of the operator, such as learning_rate=0.0001 double=true clip_ratio=0.9; "
+        "alpha, clip_ratio and temperature may change over training: clip_ratio=0.9:0.5:1e6.",
     ),
 ]
 Operators = Annotated[

@@ -12,8 +12,9 @@ import pytest
 
 from actiongap import operators
 from actiongap.learning import optimisers
-from actiongap.learning.learner import Batch, Learner, as_arrays
+from actiongap.learning.learner import Batch, Learner
 from actiongap.learning.networks import MLP
+from actiongap.learning.schedules import as_arrays
 from actiongap.learning.settings import GENERAL, MINATAR
 
 SQUARED = dataclasses.replace(GENERAL, loss="squared", gradient_norm_clip=float("inf"))

@@ -11,7 +11,7 @@ import pytest
 
 from actiongap import operators
 from actiongap.learning import replay as replays
-from actiongap.learning.learner import as_arrays
+from actiongap.learning.schedules import as_arrays, constant
 from actiongap.learning.settings import Settings
 from actiongap.training import fused
 
@@ -30,7 +30,7 @@ def trained(steps: int, seed: int = 0, cuts: tuple[int, ...] = (), settings: Set
         if end <= settings.warmup_steps:
             carry = program.warm_up(carry, np.int32(step), np.int32(end))
         else:
-            carry = program.train(carry, as_arrays(GATE), np.int32(step), np.int32(end))
+            carry = program.train(carry, as_arrays(constant(GATE)), np.int32(step), np.int32(end))
         step = end
     return jax.device_get(carry)
 
@@ -55,8 +55,10 @@ def test_same_seed_same_bits_and_other_seeds_other_everything() -> None:
     assert not np.array_equal(first, np.argmax(other.replay.frames[0, :100], axis=-1))
     # The batches alone: the same replay and networks, another seed for what follows.
     program = fused.program(CORRIDOR, SETTINGS)
-    one = program.train(trained(100), as_arrays(GATE), np.int32(100), np.int32(101))
-    two = program.train(trained(100)._replace(seed=np.uint32(1)), as_arrays(GATE), np.int32(100), np.int32(101))
+    one = program.train(trained(100), as_arrays(constant(GATE)), np.int32(100), np.int32(101))
+    two = program.train(
+        trained(100)._replace(seed=np.uint32(1)), as_arrays(constant(GATE)), np.int32(100), np.int32(101)
+    )
     assert not same_bits(one.learner.online, two.learner.online)
 
 
@@ -131,7 +133,7 @@ def test_divergence_is_noticed_with_its_step() -> None:
     poisoned = jax.tree.map(lambda leaf: leaf * np.inf, carry.learner.target)
     assert int(carry.diverged) == -1
     carry = carry._replace(learner=carry.learner._replace(target=poisoned))
-    carry = program.train(carry, as_arrays(GATE), np.int32(103), np.int32(110))
+    carry = program.train(carry, as_arrays(constant(GATE)), np.int32(103), np.int32(110))
     assert int(carry.diverged) == 103
 
 
@@ -140,12 +142,12 @@ def test_a_batch_of_seeds_and_operators_equals_them_one_by_one() -> None:
     seeds = np.asarray([0, 1, 2], np.uint32)
     batch = fused.program(CORRIDOR, SETTINGS, batched=True)
     together = batch.warm_up(batch.init(seeds), np.int32(0), np.int32(100))
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(as_arrays, members))
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(as_arrays(constant(member)) for member in members))
     together = batch.train(together, stacked, np.int32(100), np.int32(130))
     single = fused.program(CORRIDOR, SETTINGS)
     for index, (seed, operator) in enumerate(zip(seeds, members, strict=True)):
         alone = single.warm_up(single.init(seed), np.int32(0), np.int32(100))
-        alone = single.train(alone, as_arrays(operator), np.int32(100), np.int32(130))
+        alone = single.train(alone, as_arrays(constant(operator)), np.int32(100), np.int32(130))
         part = jax.tree.map(lambda leaf, index=index: leaf[index], together)
         assert np.array_equal(part.replay.action, alone.replay.action)
         for a, b in zip(jax.tree.leaves(part), jax.tree.leaves(alone), strict=True):
@@ -156,7 +158,7 @@ def test_each_of_the_family_learns_the_corridor_with_one_compilation() -> None:
     program = fused.program(CORRIDOR, SETTINGS)
     traced_after_first = None
     for seed, name in enumerate(operators.names()):
-        operator = as_arrays(operators.make(name))
+        operator = as_arrays(constant(operators.make(name)))
         carry = program.warm_up(program.init(np.uint32(seed)), np.int32(0), np.int32(100))
         carry = program.train(carry, operator, np.int32(100), np.int32(1500))
         played = program.evaluate(carry.learner.online, carry.seed, np.int32(1500))

@@ -20,6 +20,7 @@ IDENTITY: dict[str, Any] = {
     "game": "Game()",
     "algorithm": "clip_al",
     "operator": {"alpha": 0.9, "floor": -math.inf},
+    "schedule": None,
     "settings": {"gamma": 0.99, "gradient_norm_clip": math.inf},
     "seed": 0,
 }

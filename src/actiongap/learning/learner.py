@@ -151,12 +151,6 @@ class Learner:
         return jnp.mean(losses if weights is None else weights * losses)
 
 
-def as_arrays(operator: Operator) -> Operator:
-    """The operator's numbers as JAX scalars, which a compiled function takes as data."""
-    *numbers, persistent = operator
-    return Operator._make([*(jnp.asarray(number, float) for number in numbers), jnp.asarray(persistent, bool)])
-
-
 def _is_parameter(leaf: Any) -> bool:
     return eqx.is_inexact_array(leaf) or (
         isinstance(leaf, jax.ShapeDtypeStruct) and jnp.issubdtype(leaf.dtype, jnp.inexact)

@@ -7,11 +7,15 @@ The record is data, like the operator itself: one compiled program serves all sc
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 
 from actiongap.operators import Operator
+
+Numbers = TypeVar("Numbers")
 
 SCHEDULED = ("alpha", "clip_ratio", "temperature")
 
@@ -50,3 +54,10 @@ def linear(start: Operator, end: Operator, steps: int) -> Schedule:
                 f"only {', '.join(SCHEDULED)} can change"
             )
     return Schedule(start, end, steps)
+
+
+def as_arrays(numbers: Numbers) -> Numbers:
+    """The numbers of an operator or a schedule as JAX arrays, which a compiled function takes as data."""
+    return jax.tree.map(
+        lambda number: jnp.asarray(number, bool if np.asarray(number).dtype == bool else float), numbers
+    )

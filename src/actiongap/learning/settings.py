@@ -25,7 +25,7 @@ class Settings:
     """
 
     training_steps: int = 100_000
-    # The network: "auto" chooses by the observation's shape.
+    # The network: "auto" chooses by the observation's shape; "custom" is the user's own.
     network: str = "auto"
     convolution_channels: int = 16
     hidden_size: int = 128
@@ -208,7 +208,7 @@ _SHARE_BELOW_1: tuple[str, Callable[[Any], bool]] = ("in [0, 1)", lambda x: 0 <=
 _POSITIVE: tuple[str, Callable[[Any], bool]] = ("in (0, inf)", lambda x: 0 < x < math.inf)
 
 _ALLOWED: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "network": _one_of("auto", "minatar", "mlp", "nature"),
+    "network": _one_of("auto", "minatar", "mlp", "nature", "custom"),
     "optimiser": _one_of("rmsprop", "adam"),
     "loss": _one_of("huber", "squared"),
     "warmup_steps": _AT_LEAST_0,

@@ -27,8 +27,8 @@ from actiongap.learning import replay as replays
 from actiongap.learning.exploration import epsilon, epsilon_greedy
 from actiongap.learning.learner import Learner, LearnerState, Metrics
 from actiongap.learning.networks import make_network
+from actiongap.learning.schedules import Schedule
 from actiongap.learning.settings import Settings
-from actiongap.operators import Operator
 from actiongap.training.evaluation import Episodes, evaluate
 
 Array = jax.Array
@@ -37,6 +37,10 @@ Step = Any
 
 _NETWORK, _TRAINING, _EVALUATION, _MEASURING, _START = range(5)
 _MEASURED_BATCHES = 16
+
+
+NetworkBuilder = Callable[[tuple[int, ...], Any, int, Array], Any]
+"""A network of one's own: (observation shape, its dtype, number of actions, key) -> a module, [B, ...] -> [B, A]."""
 
 
 class Totals(NamedTuple):
@@ -65,17 +69,17 @@ class Carry(NamedTuple):
 class Program(NamedTuple):
     """The compiled functions for one game and one set of settings. `warm_up` and `train` use up their carry.
 
-    If batched, seeds, carries and operators have a leading axis, and so has what is returned; steps are shared.
+    If batched, seeds, carries and schedules have a leading axis, and so has what is returned; steps are shared.
     """
 
     init: Callable[[Any], Carry]
     """(seed) -> the carry before step 0."""
     warm_up: Callable[[Carry, Step, Step], Carry]
     """(carry, start, stop): uniform random actions in the steps start..stop-1, no learning."""
-    train: Callable[[Carry, Operator, Step, Step], Carry]
-    """(carry, operator, start, stop): the steps start..stop-1. The operator is `learner.as_arrays(...)`."""
-    measure: Callable[[Carry, Operator, Step], Metrics]
-    """(carry, operator, step) -> the networks on some batches of the replay. The carry is not used up."""
+    train: Callable[[Carry, Schedule, Step, Step], Carry]
+    """(carry, schedule, start, stop): the steps start..stop-1. The schedule is `schedules.as_arrays(...)`."""
+    measure: Callable[[Carry, Schedule, Step], Metrics]
+    """(carry, schedule, step) -> the networks on some batches of the replay. The carry is not used up."""
     evaluate: Callable[[Any, Any, Step], Episodes]
     """(online parameters, seed, step): greedy episodes. Depends on nothing else, and disturbs nothing."""
     q_values: Callable[[Any, Any], Array]
@@ -83,9 +87,14 @@ class Program(NamedTuple):
 
 
 @functools.lru_cache(maxsize=32)
-def program(game: Game, settings: Settings, batched: bool = False) -> Program:
-    """The compiled functions; compiled at their first call, and shared by all that ask for the same."""
-    learner = _learner(game, settings)
+def program(
+    game: Game, settings: Settings, batched: bool = False, build_network: NetworkBuilder | None = None
+) -> Program:
+    """The compiled functions; compiled at their first call, and shared by all that ask for the same.
+
+    `build_network` is needed where the settings' network is "custom".
+    """
+    learner = _learner(game, settings, build_network)
 
     def init(seed: Array) -> Carry:
         seed = jnp.asarray(seed, jnp.uint32)
@@ -134,7 +143,8 @@ def program(game: Game, settings: Settings, batched: bool = False) -> Program:
         carry, reward = interact(carry, action, step_key, reset_key)
         return carry._replace(reward_min=jnp.minimum(carry.reward_min, reward))
 
-    def train_step(step: Array, carry: Carry, operator: Operator, updates: Array) -> Carry:
+    def train_step(step: Array, carry: Carry, schedule: Schedule, updates: Array) -> Carry:
+        operator = schedule.at(step)
         act_key, step_key, reset_key, batch_key = jax.random.split(_key(carry.seed, _TRAINING, step), 4)
         q = learner.q_values(carry.learner.online, carry.observation[None])[0]
         action = epsilon_greedy(act_key, q, epsilon(settings, step))
@@ -158,19 +168,23 @@ def program(game: Game, settings: Settings, batched: bool = False) -> Program:
     def warm_up(carry: Carry, start: Array, stop: Array) -> Carry:
         return jax.lax.fori_loop(start, stop, warm_up_step, carry)
 
-    def train(carry: Carry, operator: Operator, start: Array, stop: Array, updates: Array) -> Carry:
+    def train(carry: Carry, schedule: Schedule, start: Array, stop: Array, updates: Array) -> Carry:
         period = settings.target_period_steps
-        one_step = functools.partial(train_step, operator=operator, updates=updates)
+        one_step = functools.partial(train_step, schedule=schedule, updates=updates)
 
         def steps_to_sync(loop: tuple[Array, Carry]) -> tuple[Array, Carry]:
             step, carry = loop
+            # At the start of a period, not at the end of the one before: a row of metrics that falls between sees the
+            # target network that the updates before it have used.
+            carry = carry._replace(learner=learner.sync_target_when(step % period == 0, carry.learner))
             end = jnp.minimum(stop, (step // period + 1) * period)
-            carry = jax.lax.fori_loop(step, end, one_step, carry)
-            return end, carry._replace(learner=learner.sync_target_when(end % period == 0, carry.learner))
+            return end, jax.lax.fori_loop(step, end, one_step, carry)
 
         return jax.lax.while_loop(lambda loop: loop[0] < stop, steps_to_sync, (start, carry))[1]
 
-    def measure(carry: Carry, operator: Operator, step: Array) -> Metrics:
+    def measure(carry: Carry, schedule: Schedule, step: Array) -> Metrics:
+        operator = schedule.at(step)
+
         def on_batch(key: Array) -> Metrics:
             batch = replays.sample(carry.replay, key, settings.batch_size, settings.gamma, settings.n_step)
             return learner.measure(carry.learner, operator, batch)
@@ -189,7 +203,7 @@ def program(game: Game, settings: Settings, batched: bool = False) -> Program:
         return Program(
             init=jax.jit(jax.vmap(init)),
             warm_up=jax.jit(jax.vmap(warm_up, (0, None, None)), donate_argnums=0),
-            train=lambda carry, operator, start, stop: train_many(carry, operator, start, stop, updates),
+            train=lambda carry, schedule, start, stop: train_many(carry, schedule, start, stop, updates),
             measure=jax.jit(jax.vmap(measure, (0, 0, None))),
             evaluate=jax.jit(jax.vmap(greedy, (0, 0, None))),
             q_values=jax.jit(jax.vmap(learner.q_values)),
@@ -198,7 +212,7 @@ def program(game: Game, settings: Settings, batched: bool = False) -> Program:
     return Program(
         init=jax.jit(init),
         warm_up=jax.jit(warm_up, donate_argnums=0),
-        train=lambda carry, operator, start, stop: train_one(carry, operator, start, stop, updates),
+        train=lambda carry, schedule, start, stop: train_one(carry, schedule, start, stop, updates),
         measure=jax.jit(measure),
         evaluate=jax.jit(greedy),
         q_values=jax.jit(learner.q_values),
@@ -210,9 +224,13 @@ def forget_totals(carry: Carry) -> Carry:
     return carry._replace(totals=jax.tree.map(jnp.zeros_like, carry.totals))
 
 
-def _learner(game: Game, settings: Settings) -> Learner:
+def _learner(game: Game, settings: Settings, build_network: NetworkBuilder | None) -> Learner:
+    observation = game.observation_shape, game.observation_dtype
+
     def build(key: Array) -> Any:
-        return make_network(settings, game.observation_shape, game.observation_dtype, game.num_actions, key)
+        if build_network is not None:
+            return build_network(*observation, game.num_actions, key)
+        return make_network(settings, *observation, game.num_actions, key)
 
     return Learner(settings, build)
 

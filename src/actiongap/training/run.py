@@ -22,8 +22,9 @@ import numpy as np
 
 from actiongap import operators
 from actiongap.games.core import Game
+from actiongap.learning import schedules
 from actiongap.learning.exploration import epsilon
-from actiongap.learning.learner import as_arrays
+from actiongap.learning.schedules import Schedule
 from actiongap.learning.settings import Settings
 from actiongap.operators import Operator
 from actiongap.training import checkpoint, fused
@@ -45,13 +46,22 @@ class TrainingInterrupted(KeyboardInterrupt):
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be trained. `find_lower_bound`: Q_l is by the paper's rule, from the rewards of the warm-up."""
+    """What is to be trained. `find_lower_bound`: Q_l is by the paper's rule, from the rewards of the warm-up.
+
+    Where `schedule` is given, it leads from `operator` to another.
+    """
 
     game: Game
     settings: Settings
     operator: Operator
     seed: int
     find_lower_bound: bool = False
+    schedule: Schedule | None = None
+    build_network: fused.NetworkBuilder | None = None
+
+    @property
+    def program(self) -> fused.Program:
+        return fused.program(self.game, self.settings, build_network=self.build_network)
 
 
 @dataclass
@@ -66,7 +76,7 @@ class State:
 
 def start(task: Task) -> State:
     """The state before the first step."""
-    return State(0, fused.program(task.game, task.settings).init(np.uint32(task.seed)))
+    return State(0, task.program.init(np.uint32(task.seed)))
 
 
 def load(task: Task, folder: str | Path) -> State:
@@ -74,7 +84,7 @@ def load(task: Task, folder: str | Path) -> State:
     path = Path(folder) / CHECKPOINT
     if not checkpoint.exists(path):
         return start(task)
-    like = jax.eval_shape(fused.program(task.game, task.settings).init, jax.ShapeDtypeStruct((), jnp.uint32))
+    like = jax.eval_shape(task.program.init, jax.ShapeDtypeStruct((), jnp.uint32))
     arrays, metadata = checkpoint.load(path, like)
     next_row = metadata["rows"] * task.settings.evaluation_period_steps
     rows, episodes = read_table(folder, "metrics.csv", next_row), read_table(folder, "episodes.csv", next_row)
@@ -103,11 +113,22 @@ def lower_bound(task: Task, reward_min: float) -> float:
     return operators.lower_bound(reward_min, task.settings.gamma, task.game.time_limit) if reward_min < 0 else 0.0
 
 
-def operator_at(task: Task, state: State) -> Operator:
-    """The operator that is in force: once the warm-up is over, with the bound that it showed."""
+def schedule_at(task: Task, state: State) -> Schedule:
+    """The operators of the run: once the warm-up is over, with the bound that it showed."""
+    schedule = schedules.constant(task.operator) if task.schedule is None else task.schedule
     if task.find_lower_bound and state.step >= task.settings.warmup_steps:
-        return task.operator.replace(lower_bound=lower_bound(task, float(state.carry.reward_min)))
-    return task.operator
+        found = lower_bound(task, float(state.carry.reward_min))
+        start, end = (operator.replace(lower_bound=found) for operator in (schedule.start, schedule.end))
+        return Schedule(start, end, schedule.steps)
+    return schedule
+
+
+def operator_at(task: Task, state: State) -> Operator:
+    """The operator that is in force."""
+    schedule = schedule_at(task, state)
+    if task.schedule is None:
+        return schedule.start
+    return Operator._make(np.asarray(number).item() for number in schedule.at(state.step))
 
 
 def run(
@@ -156,9 +177,9 @@ def _run(
     checkpoint_seconds: float,
     stop_asked: threading.Event,
 ) -> None:
-    program = fused.program(task.game, task.settings)
+    program = task.program
     warmup, period = task.settings.warmup_steps, task.settings.evaluation_period_steps
-    operator = as_arrays(operator_at(task, state))
+    schedule = schedules.as_arrays(schedule_at(task, state))
     call_steps = _FIRST_CALL_STEPS
     saved_at = row_at = time.monotonic()
     row_step = state.step
@@ -168,7 +189,7 @@ def _run(
         _refuse_divergence(state)
         if state.step == len(state.rows) * period:
             began = time.monotonic()
-            row, episodes = _measure(task, state, operator)
+            row, episodes = _measure(task, state, schedule)
             now = time.monotonic()
             state.rows.append(row)
             state.episodes.extend(episodes)
@@ -200,7 +221,7 @@ def _run(
             end = min(end, warmup)
             carry = program.warm_up(state.carry, np.int32(state.step), np.int32(end))
         else:
-            carry = program.train(state.carry, operator, np.int32(state.step), np.int32(end))
+            carry = program.train(state.carry, schedule, np.int32(state.step), np.int32(end))
         steps = end - state.step
         # Both at once: what was handed in is used up.
         state.carry, state.step = carry, end
@@ -209,20 +230,20 @@ def _run(
         progress.update(state.step, steps / seconds)
         call_steps = max(1, min(4 * call_steps, round(steps * _CALL_SECONDS / seconds)))
         if state.step == warmup and task.find_lower_bound:
-            found = operator_at(task, state)
-            operator = as_arrays(found)
-            progress.note(f"lower_bound = {found.lower_bound:g}, by the paper's rule from the rewards of the warm-up")
+            schedule = schedules.as_arrays(schedule_at(task, state))
+            found = operator_at(task, state).lower_bound
+            progress.note(f"lower_bound = {found:g}, by the paper's rule from the rewards of the warm-up")
 
 
-def _measure(task: Task, state: State, operator: Operator) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def _measure(task: Task, state: State, schedule: Schedule) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """A row of metrics.csv, and those of episodes.csv."""
-    program = fused.program(task.game, task.settings)
+    program = task.program
     carry, step = state.carry, state.step
     played = jax.device_get(program.evaluate(carry.learner.online, carry.seed, np.int32(step)))
     totals = jax.device_get(carry.totals)
     measured: Mapping[str, Any] = {}
     if step > 0 and step >= task.settings.warmup_steps:
-        measured = jax.device_get(program.measure(carry, operator, np.int32(step)))._asdict()
+        measured = jax.device_get(program.measure(carry, schedule, np.int32(step)))._asdict()
     row = {
         "step": step,
         "evaluation_return": float(np.mean(played.returns, dtype=np.float64)),

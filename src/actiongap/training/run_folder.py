@@ -28,7 +28,7 @@ import numpy as np
 
 from actiongap.version import __version__
 
-_IDENTITY = ("environment", "game", "algorithm", "operator", "settings", "seed")
+_IDENTITY = ("environment", "game", "algorithm", "operator", "schedule", "settings", "seed")
 _TABLES = ("metrics.csv", "episodes.csv", "timing.csv")
 CHECKPOINT = "checkpoint"
 _OURS = {"settings.json", "status.json", CHECKPOINT, "lock", *_TABLES}
@@ -76,7 +76,7 @@ class RunFolder:
     def __init__(self, path: str | Path, identity: Mapping[str, Any], command: str | None = None) -> None:
         """Make the folder, or take up the run that is in it. Refused where it holds something else.
 
-        `identity` has the keys environment, game, algorithm, operator, settings and seed.
+        `identity` has the keys environment, game, algorithm, operator, schedule, settings and seed.
         """
         self.path = Path(path)
         self._identity = {key: to_json(identity[key]) for key in _IDENTITY}
