@@ -1,12 +1,13 @@
 """The image layer's C++ library beside XLA's best form of it: the layer alone, and the whole update of clipped AL.
 
-    taskset -c 0 python benchmarks/image_layer.py
+    taskset -c 0 python benchmarks/image_layer.py [--runs FOLDER ...]
 
-Frames are those of a random policy in the original MinAtar. An update is one of the paper's: a batch of 32, the online
-network forward and backward, the target network forward on s and s' as one batch of 64, centered RMSprop. The two forms
-take turns, and each figure is a median of processor time, so that other work on the machine weighs on both alike.
-FLOP/s are given for the products as a dense form does them, and for those that the library executes: one row for each
-different patch at a position.
+Frames are those of a random policy in the original MinAtar and, for each run that is named, of its trained agent at
+epsilon .1: how sparse they are, and how much alike, depends on who plays. An update is one of the paper's: a batch of
+32, the online network forward and backward, the target network forward on s and s' as one batch of 64, centered
+RMSprop. The two forms take turns, and each figure is a median of processor time, so that other work on the machine
+weighs on both alike. FLOP/s are given for the products as a dense form does them, and for those that the library
+executes: one row for each different patch at a position.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import os
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
+import argparse
+import json
 import time
 from collections.abc import Callable
 from functools import partial
@@ -27,7 +30,7 @@ import numpy as np
 import optax
 from minatar import Environment
 
-from actiongap import operators
+from actiongap import Agent, operators
 from actiongap.learning.image_layer import image_layer, image_layer_status, pure_image_layer
 
 BATCH, FILTERS, UNITS, ACTIONS, UPDATES = 32, 16, 128, 6, 20
@@ -45,6 +48,22 @@ def random_frames(game: str, count: int = 4096) -> np.ndarray:
         frames.append(environment.state().astype(bool))
         if terminal:
             environment.reset()
+    return np.stack(frames)
+
+
+def trained_frames(agent: Agent, count: int = 4096) -> np.ndarray:
+    """The same of a trained agent, in the game that it was trained on."""
+    game = agent.game
+    step, reset = jax.jit(game.step), jax.jit(game.reset)
+    generator, key = np.random.default_rng(0), jax.random.key(0)
+    state, frame = reset(key)
+    frames = []
+    for number in range(count):
+        action = generator.integers(ACTIONS) if generator.random() < 0.1 else agent.predict(frame)
+        state, frame, _, terminated, truncated = step(jax.random.fold_in(key, number), state, action)
+        frames.append(np.asarray(frame))
+        if terminated or truncated:
+            state, frame = reset(jax.random.fold_in(key, count + number))
     return np.stack(frames)
 
 
@@ -159,37 +178,56 @@ def flops(frames: np.ndarray) -> tuple[float, float]:
     return dense, float(product * (both + 3 * single))
 
 
+def measure(name: str, images: np.ndarray) -> dict[str, Any]:
+    """Time both forms on these frames, print a table of them and return its figures."""
+    frames = jnp.asarray(images)
+    # pure_image_layer takes one batch axis, which is all there is here
+    seconds = alternate(
+        {
+            "matmul": matmul_rate(),
+            "layer, library": passes(image_layer, frames),
+            "layer, XLA": passes(pure_image_layer, frames),
+            "gradient, library": updates(image_layer, False, frames),
+            "gradient, XLA": updates(pure_image_layer, False, frames),
+            "update, library": updates(image_layer, True, frames),
+            "update, XLA": updates(pure_image_layer, True, frames),
+        }
+    )
+    median = {task: float(np.median(times)) for task, times in seconds.items()}
+    dense, executed = flops(images)
+    print(f"\n{name}: {images.shape[-1]} channels")
+    print(f"{'':10}{'library':>12}{'XLA':>12}{'ratio':>8}   microseconds")
+    for part in ("layer", "gradient", "update"):
+        library, xla = (median[f"{part}, {form}"] / UPDATES * 1e6 for form in ("library", "XLA"))
+        print(f"{part:10}{library:12.0f}{xla:12.0f}{xla / library:8.2f}")
+    print(f"updates/s {UPDATES / median['update, library']:12.0f}{UPDATES / median['update, XLA']:12.0f}")
+    peak = 2 * 768**3 / min(seconds["matmul"])
+    rate = UPDATES / median["layer, library"]
+    print(
+        f"library, layer alone: {dense * rate / 1e9:.0f} GFLOP/s dense-equivalent, {executed * rate / 1e9:.0f} "
+        f"executed; best 768 x 768 matmul {peak / 1e9:.0f}, median {2 * 768**3 / median['matmul'] / 1e9:.0f}",
+        flush=True,
+    )
+    figures = {task: seconds / UPDATES for task, seconds in median.items() if task != "matmul"}
+    return {"seconds": figures, "dense_flops": dense, "executed_flops": executed, "matmul_peak": peak}
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    games = ("asterix", "breakout", "freeway", "seaquest", "space_invaders")
+    parser.add_argument("--games", nargs="*", choices=games, default=list(games), help="games of a random policy")
+    parser.add_argument("--runs", nargs="*", default=[], help="folders of MinAtar runs, for frames of trained agents")
+    parser.add_argument("--out", help="write the figures as JSON")
+    arguments = parser.parse_args()
     print(f"image layer: {image_layer_status()}")
-    for game in ("breakout", "seaquest"):
-        images = random_frames(game)
-        frames = jnp.asarray(images)
-        # pure_image_layer takes one batch axis, which is all there is here
-        seconds = alternate(
-            {
-                "matmul": matmul_rate(),
-                "layer, library": passes(image_layer, frames),
-                "layer, XLA": passes(pure_image_layer, frames),
-                "gradient, library": updates(image_layer, False, frames),
-                "gradient, XLA": updates(pure_image_layer, False, frames),
-                "update, library": updates(image_layer, True, frames),
-                "update, XLA": updates(pure_image_layer, True, frames),
-            }
-        )
-        median = {name: float(np.median(times)) for name, times in seconds.items()}
-        dense, executed = flops(images)
-        print(f"\n{game}: {images.shape[-1]} channels")
-        print(f"{'':10}{'library':>12}{'XLA':>12}{'ratio':>8}   microseconds")
-        for part in ("layer", "gradient", "update"):
-            library, xla = (median[f"{part}, {form}"] / UPDATES * 1e6 for form in ("library", "XLA"))
-            print(f"{part:10}{library:12.0f}{xla:12.0f}{xla / library:8.2f}")
-        print(f"updates/s {UPDATES / median['update, library']:12.0f}{UPDATES / median['update, XLA']:12.0f}")
-        peak = 2 * 768**3 / min(seconds["matmul"])
-        rate = UPDATES / median["layer, library"]
-        print(
-            f"library, layer alone: {dense * rate / 1e9:.0f} GFLOP/s dense-equivalent, {executed * rate / 1e9:.0f} "
-            f"executed; best 768 x 768 matmul {peak / 1e9:.0f}, median {2 * 768**3 / median['matmul'] / 1e9:.0f}"
-        )
+    results = {f"{game}, random": measure(f"{game}, random", random_frames(game)) for game in arguments.games}
+    for run in arguments.runs:
+        agent = Agent.load(run)
+        name = f"{agent.game.name.removeprefix('minatar/')}, {agent.algorithm} after {agent.step:,} steps"
+        results[name] = measure(name, trained_frames(agent))
+    if arguments.out:
+        with open(arguments.out, "w") as file:
+            json.dump({"layer": image_layer_status(), "results": results}, file, indent=2)
 
 
 if __name__ == "__main__":

@@ -155,34 +155,6 @@ def test_draws_are_as_likely_as_the_original():
         np.testing.assert_array_less(np.abs(counts - expected), 6 * np.sqrt(expected))
 
 
-def test_batch_equals_one_by_one():
-    game, count = make("asterix"), 8
-    batched, single = jax.jit(jax.vmap(game.step)), jax.jit(game.step)
-    keys = np.asarray(jax.random.split(jax.random.PRNGKey(3), (60, count)))
-    actions = np.random.default_rng(0).integers(6, size=(60, count))
-    state, _ = jax.device_get(jax.vmap(game.reset)(keys[0]))
-    for step_keys, step_actions in zip(keys, actions, strict=True):
-        results = jax.device_get(batched(step_keys, state, step_actions))
-        for i in range(count):
-            alone = single(step_keys[i], jax.tree.map(lambda x, i=i: x[i], state), step_actions[i])
-            jax.tree.map(np.testing.assert_array_equal, alone, jax.tree.map(lambda x, i=i: x[i], results))
-        state = results[0]
-
-
-def test_same_key_gives_same_game():
-    game = make("asterix")
-    step = jax.jit(game.step)
-
-    def play(seed):
-        state, _ = game.reset(jax.random.PRNGKey(seed))
-        for key in np.asarray(jax.random.split(jax.random.PRNGKey(seed), 30)):
-            state, observation, *_ = step(key, state, NOOP)
-        return np.asarray(observation)
-
-    np.testing.assert_array_equal(play(0), play(0))
-    assert (play(0) != play(1)).any()
-
-
 def test_picture_shows_player_move():
     game = make("asterix")
     state, _ = jax.jit(game.reset)(jax.random.PRNGKey(0))

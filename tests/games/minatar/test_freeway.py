@@ -121,24 +121,6 @@ def test_draws_are_the_decimals_of_the_word():
     assert velocity.tolist() == [(1 + decimal // 2) * (1 if decimal % 2 else -1) for decimal in decimals]
 
 
-def test_a_batch_is_its_games_one_by_one_and_a_key_is_a_game():
-    game = make("freeway")
-    states, _ = jax.vmap(game.reset)(keys(3, 4))
-    alone = [game.reset(key)[0] for key in keys(3, 4)]
-    batched, single = jax.jit(jax.vmap(game.step)), jax.jit(game.step)
-    for step in range(60):
-        step_keys, actions = keys(1000 + step, 4), np.array([2, 2, 4, 0])
-        states, *batch_rest = batched(step_keys, states, actions)
-        again = []
-        for index in range(4):
-            alone[index], *rest = single(step_keys[index], alone[index], actions[index])
-            again.append(rest)
-        jax.tree.map(np.testing.assert_array_equal, states, jax.tree.map(lambda *leaves: np.stack(leaves), *alone))
-        jax.tree.map(
-            np.testing.assert_array_equal, list(batch_rest), jax.tree.map(lambda *leaves: np.stack(leaves), *again)
-        )
-
-
 def test_picture_shows_chicken_cars_and_trails():
     game = make("freeway")
     state, observation = game.reset(jax.random.PRNGKey(0))

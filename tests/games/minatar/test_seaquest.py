@@ -356,33 +356,6 @@ def test_no_enemy_catches_up_and_thirty_slots_hold_them():
     assert most_after < ENEMIES
 
 
-def test_a_batch_is_its_games_one_by_one_and_a_key_is_a_game():
-    game = make("seaquest")
-    single = jax.jit(game.step)
-
-    def run(step, states, step_keys, actions):
-        outcomes = []
-        for key, action in zip(step_keys, actions, strict=True):
-            states, *outcome = step(key, states, action)
-            outcomes.append(outcome)
-        return jax.tree.map(lambda *leaves: np.stack(leaves), *outcomes), jax.device_get(states)
-
-    count, steps = 3, 120
-    step_keys = keys(5, count * steps).reshape(steps, count, -1)
-    actions = np.random.default_rng(5).integers(6, size=(steps, count))
-    states, _ = jax.vmap(game.reset)(keys(6, count))
-    together = run(jax.jit(jax.vmap(game.step)), states, step_keys, actions)
-    games = set()
-    for index in range(count):
-        start, (outcomes, final) = part(states, index), together
-        expected = part(jax.tree.map(lambda leaf: leaf.swapaxes(0, 1), outcomes), index), part(final, index)
-        for _ in range(2):
-            alone = run(single, start, step_keys[:, index], actions[:, index])
-            jax.tree.map(np.testing.assert_array_equal, alone, expected)
-        games.add(alone[0][0].tobytes())
-    assert len(games) == count
-
-
 def part(tree, index: int):
     return jax.tree.map(lambda leaf: leaf[index], tree)
 

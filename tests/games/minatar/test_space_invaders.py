@@ -121,23 +121,6 @@ def test_every_step_is_the_originals(policy, options, steps, release, reached):
     assert events["faster wave"] == 0 or options.get("ramping", True)
 
 
-def test_a_batch_is_its_games_one_by_one_and_a_key_is_a_game():
-    game = make("space_invaders")
-    states, _ = jax.vmap(game.reset)(keys(3, 4))
-    alone = [game.reset(key)[0] for key in keys(3, 4)]
-    batched, single = jax.jit(jax.vmap(game.step)), jax.jit(game.step)
-    random = np.random.default_rng(4)
-    for step in range(60):
-        step_keys, actions = keys(1000 + step, 4), random.integers(6, size=4)
-        states, *together = batched(step_keys, states, actions)
-        apart = []
-        for index in range(4):
-            alone[index], *rest = single(step_keys[index], alone[index], actions[index])
-            apart.append(rest)
-        jax.tree.map(np.testing.assert_array_equal, states, jax.tree.map(lambda *leaves: np.stack(leaves), *alone))
-        jax.tree.map(np.testing.assert_array_equal, together, jax.tree.map(lambda *leaves: np.stack(leaves), *apart))
-
-
 def test_picture_shows_what_is_there():
     game = make("space_invaders")
     state, _ = game.reset(jax.random.PRNGKey(0))
