@@ -18,8 +18,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from minatar import Environment
 
+from actiongap import operators
+from actiongap.learning import image_layer as image_layer_module
 from actiongap.learning import native
 from actiongap.learning.image_layer import image_layer, image_layer_status, pure_image_layer
+from actiongap.learning.learner import Batch, Learner
+from actiongap.learning.networks import make_network
+from actiongap.learning.schedules import as_arrays
+from actiongap.learning.settings import MINATAR
 
 GAMES = ("asterix", "breakout", "freeway", "seaquest", "space_invaders")
 needs_library = pytest.mark.skipif(not native.library().ready, reason=native.library().reason)
@@ -204,6 +210,34 @@ def test_threads_and_repetition_give_the_same_bits():
     for index, arrays in enumerate(together):
         for one, other in zip(arrays, alone[index % len(tasks)], strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+@needs_library
+def test_a_hundred_updates_stay_with_the_pure_form(monkeypatch):
+    images, generator = frames_of("seaquest"), np.random.default_rng(3)
+    learner = Learner(MINATAR, lambda key: make_network(MINATAR, images.shape[1:], bool, 6, key))
+    rows = generator.integers(len(images), size=(2, 100, 32))
+    batches = Batch(
+        observation=images[rows[0]],
+        action=generator.integers(6, size=(100, 32)).astype(np.int32),
+        reward=generator.integers(2, size=(100, 32)).astype(np.float32),
+        discount=np.full((100, 32), 0.99, np.float32),
+        next_observation=images[rows[1]],
+    )
+
+    def weights():
+        operator = as_arrays(operators.make("clip_al"))
+        update = jax.jit(
+            lambda state: jax.lax.scan(lambda s, b: (learner.update(s, operator, b)[0], None), state, batches)[0].online
+        )
+        return jax.tree.leaves(update(learner.init(jax.random.key(0))))
+
+    fast = weights()
+    monkeypatch.setattr(image_layer_module, "_native_is_used", lambda: False)
+    for one, other in zip(fast, weights(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-4)
+    start = jax.tree.leaves(learner.init(jax.random.key(0)).online)
+    assert max(float(np.abs(one - before).max()) for one, before in zip(fast, start, strict=True)) > 1e-2
 
 
 @pytest.mark.parametrize("wish", ["0", "baseline", "avx2", "avx512", "abacus"])
