@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from actiongap import operators
+
 DOCS = Path(__file__).parents[1] / "docs"
 
 
@@ -18,3 +20,8 @@ def test_the_game_of_ones_own_is_learned():
     # The corridor is walked to its end by each greedy episode.
     np.testing.assert_array_equal(names["agent"].evaluate(episodes=10).returns, np.ones(10))
     assert "lower_bound = 0" in told.getvalue()
+
+
+def test_every_operator_has_its_row():
+    text = (DOCS / "operators.md").read_text()
+    assert [name for name in operators.names() if f"| `{name}` |" not in text] == []

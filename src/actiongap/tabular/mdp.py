@@ -40,6 +40,7 @@ class MDP:
             self._split_sparse(transitions) if self.is_sparse else self._split_dense(transitions)
         )
         self._validate()
+        self.terminates = bool((self.termination > 0).any())
 
     @classmethod
     def from_gymnasium(cls, environment: Any) -> MDP:

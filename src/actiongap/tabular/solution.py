@@ -63,8 +63,9 @@ def policy_values(mdp: MDP, policy: np.ndarray, gamma: float, error: float = 1e-
     while True:
         change = rewards + gamma * (chain @ values) - values
         values += change
-        if np.abs(change).max() * gamma <= error * (1 - gamma):
-            return values
+        centre, bound = _remainder(mdp, change, gamma)
+        if bound <= error:
+            return values + centre
 
 
 def check_discount(gamma: float) -> None:
@@ -95,19 +96,26 @@ def _policy_iteration(mdp: MDP, gamma: float) -> np.ndarray:
 
 
 def _sweeps(mdp: MDP, gamma: float, error: float) -> tuple[np.ndarray, float]:
-    """Value iteration with the span of the change as its bound, which is tight long before the change is small."""
+    """Value iteration, with sweeps of the greedy policy between."""
     values = np.zeros(mdp.num_states)
-    terminates = bool((mdp.termination > 0).any())
     while True:
         q = mdp.rewards + gamma * mdp.expect(values)
         improved = q.max(axis=1)
-        low, high = float((improved - values).min()), float((improved - values).max())
-        if terminates:  # A row that sums below 1 does not pass a constant on in full: the bounds must contain 0.
-            low, high = min(low, 0.0), max(high, 0.0)
-        bound = gamma * (high - low) / (1 - gamma) / 2
+        centre, bound = _remainder(mdp, improved - values, gamma)
         values = improved
         if bound <= error:
-            return values + gamma * (high + low) / (1 - gamma) / 2, bound
+            return values + centre, bound
         chain, rewards = mdp.under(q.argmax(axis=1))
         for _ in range(20):
             values = rewards + gamma * (chain @ values)
+
+
+def _remainder(mdp: MDP, change: np.ndarray, gamma: float) -> tuple[float, float]:
+    """After a sweep that changed the values so: what all are still to change by, give or take a bound (MacQueen 1966).
+
+    The bound is the span of the change, which is small long before the change itself is.
+    """
+    low, high = float(change.min()), float(change.max())
+    if mdp.terminates:  # A row that sums below 1 does not pass a constant on in full: the bounds must contain 0.
+        low, high = min(low, 0.0), max(high, 0.0)
+    return gamma * (high + low) / (1 - gamma) / 2, gamma * (high - low) / (1 - gamma) / 2
