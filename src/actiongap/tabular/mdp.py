@@ -69,11 +69,11 @@ class MDP:
 
     def expect(self, values: np.ndarray) -> np.ndarray:
         """E[v(s') | s, a]: [S] -> [S, A]."""
-        return self._each_action(lambda action: values)
-
-    def expect_repeated(self, q: np.ndarray) -> np.ndarray:
-        """E[q(s', a) | s, a], the same action taken again: [S, A] -> [S, A]."""
-        return self._each_action(lambda action: np.ascontiguousarray(q[:, action]))
+        # Column-major: each action's column is contiguous, and a maximum over actions is a maximum of whole columns.
+        result = np.empty(self.rewards.shape, order="F")
+        for action, matrix in enumerate(self.transitions_by_action):
+            result[:, action] = matrix @ values
+        return result
 
     def backup(self, operator: Operator, q: np.ndarray, gamma: float) -> np.ndarray:
         """One exact application of an operator to q [S, A]: `Operator.apply`.
@@ -86,15 +86,18 @@ class MDP:
         blocks = [slice(at, at + _BLOCK_STATES) for at in range(0, self.num_states, _BLOCK_STATES)]
         values = np.concatenate([operator.value(q[block]) for block in blocks])
         result = self.expect(values)
-        repeated = self.expect_repeated(q) if operator.persistent else None
         for block in blocks:
             part = result[block]
             part *= gamma
             part += self.rewards[block]
             if operator.alpha != 0:
                 part += operator.gap_term(q[block], values[block])
-            if repeated is not None:
-                np.maximum(part, self.rewards[block] + gamma * repeated[block], out=part)
+        if operator.persistent:
+            for action, matrix in enumerate(self.transitions_by_action):
+                repeated = matrix @ q[:, action]
+                repeated *= gamma
+                repeated += self.rewards[:, action]
+                np.maximum(result[:, action], repeated, out=result[:, action])
         return result
 
     def under(self, policy: np.ndarray) -> tuple[Any, np.ndarray]:
@@ -127,13 +130,6 @@ class MDP:
     def __repr__(self) -> str:
         kind = "sparse" if self.is_sparse else "dense"
         return f"MDP({self.num_states} states, {self.num_actions} actions, {kind})"
-
-    def _each_action(self, vector: Any) -> np.ndarray:
-        # Column-major: each action's column is contiguous, and a maximum over actions is a maximum of whole columns.
-        result = np.empty(self.rewards.shape, order="F")
-        for action, matrix in enumerate(self.transitions_by_action):
-            result[:, action] = matrix @ vector(action)
-        return result
 
     def _split_dense(self, transitions: Any) -> tuple[Any, ...]:
         dense = np.asarray(transitions, dtype=np.float64)
