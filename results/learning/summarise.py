@@ -49,9 +49,13 @@ def draw(runs: dict[str, dict[str, list[dict]]]) -> None:
         for name, seeds in algorithms.items():
             colour = COLOURS[names.index(name)]
             for place, column in enumerate(("evaluation_return", "action_gap", "value")):
-                for number, run in enumerate(seeds):
-                    values = smooth(run[column]) if column == "evaluation_return" else run[column]
-                    axes[place].plot(run["step"], values, color=colour, alpha=0.8, label=None if number else name)
+                curves = [smooth(run[column]) if place == 0 else run[column] for run in seeds]
+                if len(seeds) > 1:  # every seed, faintly, and their mean
+                    for curve in curves:
+                        axes[place].plot(seeds[0]["step"][: len(curve)], curve, color=colour, alpha=0.2, linewidth=0.8)
+                shortest = min(map(len, curves))
+                mean = np.mean([curve[:shortest] for curve in curves], axis=0)
+                axes[place].plot(seeds[0]["step"][:shortest], mean, color=colour, label=name)
         for place, title in enumerate(("greedy return", "action gap", "mean V")):
             axes[place].set(title=f"{environment}: {title}", xlabel="step")
         axes[0].legend(frameon=False, fontsize=8)
