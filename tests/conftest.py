@@ -1,10 +1,15 @@
-"""Compiled programs are kept between test runs, in pytest's own cache and not in the user's."""
+"""For all tests: compiled programs are kept between runs, in pytest's own cache; no example has a deadline."""
 
 from __future__ import annotations
 
 import os
 
+import hypothesis
 import pytest
+
+# How long an example takes says nothing about whether it is right: a busy machine must not fail a test.
+hypothesis.settings.register_profile("actiongap", deadline=None)
+hypothesis.settings.load_profile("actiongap")
 
 
 def pytest_configure(config: pytest.Config) -> None:
