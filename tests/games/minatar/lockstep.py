@@ -11,6 +11,7 @@ import numpy as np
 from minatar import Environment
 
 from actiongap.games.core import Game, GameState
+from actiongap.games.minatar import make
 
 
 class ScriptedRandom:
@@ -82,3 +83,23 @@ class Lockstep:
         assert float(our_reward) == reward
         assert bool(terminated | truncated) == done
         return np.asarray(observation), float(reward), bool(done)
+
+
+def assert_minimal_actions_equal(
+    name: str, start_answers: Callable[[Any], dict], step_answers: Callable[[Any], dict]
+) -> None:
+    """The smaller set, numbered from 0, does what the original does with the actions that it lists."""
+    game, full_game = make(name, minimal_actions=True), make(name)
+    lockstep = Lockstep(full_game, start_answers, step_answers)
+    assert list(game.rules.minimal_actions) == lockstep.original.minimal_action_set()
+    draw, advance = jax.jit(game.draw), jax.jit(game.advance)
+    random = np.random.default_rng(0)
+    lockstep.reset(jax.random.PRNGKey(0))
+    for key in np.asarray(jax.random.split(jax.random.PRNGKey(1), 1_000)):
+        state, action = lockstep.state, int(random.integers(game.num_actions))
+        _, reward, done = lockstep.step(key, game.rules.minimal_actions[action])
+        next_state, _, our_reward, terminated, _ = advance(state, action, draw(key))
+        jax.tree.map(np.testing.assert_array_equal, next_state, lockstep.state)
+        assert (float(our_reward), bool(terminated)) == (reward, done)
+        if done:
+            lockstep.reset(key)

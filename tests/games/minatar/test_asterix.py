@@ -8,7 +8,7 @@ import pytest
 
 from actiongap.games.minatar import make
 
-from .lockstep import Lockstep
+from .lockstep import Lockstep, assert_minimal_actions_equal
 
 NOOP, LEFT, UP, RIGHT, DOWN = range(5)
 
@@ -125,21 +125,7 @@ def test_equals_original(policy, steps, options, past_death, reached):
 
 
 def test_minimal_actions_equal_original():
-    """The smaller set, numbered from 0, does what the original does with the actions that it lists."""
-    game, full_game = make("asterix", minimal_actions=True), make("asterix")
-    lockstep = Lockstep(full_game, start_answers, step_answers)
-    assert list(game.rules.minimal_actions) == lockstep.original.minimal_action_set()
-    draw, advance = jax.jit(game.draw), jax.jit(game.advance)
-    random = np.random.default_rng(0)
-    lockstep.reset(jax.random.PRNGKey(0))
-    for key in np.asarray(jax.random.split(jax.random.PRNGKey(1), 1_000)):
-        state, action = lockstep.state, int(random.integers(game.num_actions))
-        _, reward, done = lockstep.step(key, game.rules.minimal_actions[action])
-        next_state, _, our_reward, terminated, _ = advance(state, action, draw(key))
-        jax.tree.map(np.testing.assert_array_equal, next_state, lockstep.state)
-        assert (float(our_reward), bool(terminated)) == (reward, done)
-        if done:
-            lockstep.reset(key)
+    assert_minimal_actions_equal("asterix", start_answers, step_answers)
 
 
 def test_draws_are_as_likely_as_the_original():
