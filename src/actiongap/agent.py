@@ -1,6 +1,6 @@
-"""What a user holds: an agent that learns a game, acts in it, and is kept in a folder.
+"""What a user holds: an agent that learns an environment, acts in it, and is kept in a folder.
 
-agent = Agent("clip_al", "minatar/breakout", seed=0, clip_ratio=0.9)
+agent = Agent("clip_al", "minatar/breakout", seed=0, clip_ratio=0.9)     # or "CartPole-v1", or an environment
 agent.learn(100_000, out="runs/breakout")
 agent.predict(observation)
 agent = Agent.load("runs/breakout")
@@ -15,23 +15,30 @@ from typing import Any
 
 import numpy as np
 
-from actiongap import games, operators
+from actiongap import envs, operators
+from actiongap.envs.core import Environment
+from actiongap.envs.game_adapter import GameEnvironment
 from actiongap.games.core import Game
 from actiongap.learning import schedules
 from actiongap.learning import settings as settings_module
 from actiongap.learning.settings import Settings
 from actiongap.operators import Operator
-from actiongap.training import checkpoint, compilation, fused, run
+from actiongap.training import checkpoint, compilation, run
 from actiongap.training import progress as progresses
 from actiongap.training.evaluation import Episodes
-from actiongap.training.run_folder import Callback, RunFolder, RunFolderError, describe_game, read_settings
+from actiongap.training.program import NetworkBuilder
+from actiongap.training.run_folder import Callback, RunFolder, RunFolderError, describe, read_settings
 
 _SETTINGS = tuple(field.name for field in dataclasses.fields(Settings))
 _BY_RULE = "by rule"
 
 
 class Agent:
-    """One operator, one game, one seed.
+    """One operator, one environment, one seed.
+
+    `environment` is the name of a game of this package or of a Gymnasium environment, a `Game`, an instance of
+    `gymnasium.Env` or `gymnasium.vector.VectorEnv`, or a function that makes one. An instance is a pattern: the agent
+    plays in copies of it. `num_envs` copies of a single Gymnasium environment are stepped side by side.
 
     `overrides` are fields of `Settings`, or numbers of the operator (alpha, clip_ratio, temperature, lower_bound,
     floor). Those not given are the paper's for its environments. A clipped operator on any other environment has its
@@ -43,10 +50,8 @@ class Agent:
     shape and dtype, the number of actions and a key; it takes a batch [B, ...] and gives [B, A].
     """
 
-    def __init__(self, algorithm: str | Operator, environment: str | Game, seed: int = 0, **overrides: Any) -> None:
-        game = games.make(environment) if isinstance(environment, str) else environment
-        if not isinstance(game, Game):
-            raise ValueError(f"the environment is a {type(game).__name__}; it must be a Game, or the name of one")
+    def __init__(self, algorithm: str | Operator, environment: Any, seed: int = 0, **overrides: Any) -> None:
+        made = envs.make(environment)
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**32:
             raise ValueError(f"seed is {seed!r}; it must be a whole number in [0, 2^32)")
         numbers = {name: overrides.pop(name) for name in list(overrides) if name in Operator._fields}
@@ -60,7 +65,11 @@ class Agent:
         build_network = None
         if callable(overrides.get("network")):
             build_network, overrides["network"] = overrides["network"], "custom"
-        settings = dataclasses.replace(settings_module.defaults(game.name), **overrides)
+        native = getattr(made, "native_num_envs", None)
+        if native is not None:
+            overrides.setdefault("num_envs", native)
+        settings = dataclasses.replace(settings_module.defaults(made.name), **overrides)
+        _check_num_envs(made, native, settings.num_envs)
         if settings.network == "custom" and build_network is None:
             raise ValueError("the network is one's own: give the function that builds it, as network=...")
         by_rule = False
@@ -68,25 +77,32 @@ class Agent:
             name, operator = _name_of(algorithm), algorithm.replace(**numbers)
         else:
             name = algorithm
-            defaults = settings_module.operator_defaults(game.name, name)
+            defaults = settings_module.operator_defaults(made.name, name)
             by_rule = (
                 "lower_bound" in defaults
                 and "lower_bound" not in numbers
-                and settings_module.defaults(game.name) is settings_module.GENERAL
+                and settings_module.defaults(made.name) is settings_module.GENERAL
             )
             operator = operators.make(name, **{**defaults, **numbers})
         schedule = schedules.linear(operator, operator.replace(**changes), schedule_steps) if changes else None
         for each in (operator,) if schedule is None else (schedule.start, schedule.end):
             settings_module.check(settings, each)
         self.algorithm = name
-        self._task = run.Task(game, settings, operator, int(seed), by_rule, schedule, build_network)
+        self._task = run.Task(made, settings, operator, int(seed), by_rule, schedule, build_network)
         self._state: run.State | None = None
         self._home: Path | None = None
         compilation.use_cache()
 
     @property
-    def game(self) -> Game:
-        return self._task.game
+    def environment(self) -> Environment:
+        """What is learned: its name, the shape of its observations, its actions, its time limit."""
+        return self._task.environment
+
+    @property
+    def game(self) -> Game | Environment:
+        """The JAX game that is learned; where it is another environment, the same as `environment`."""
+        environment = self._task.environment
+        return environment.game if isinstance(environment, GameEnvironment) else environment
 
     @property
     def settings(self) -> Settings:
@@ -142,11 +158,12 @@ class Agent:
 
     def q_values(self, observation: Any) -> np.ndarray:
         """The action values of an observation [...] -> [A], or of a batch of them [B, ...] -> [B, A]."""
-        shape, dtype = self.game.observation_shape, np.dtype(self.game.observation_dtype)
+        shape, dtype = self.environment.observation_shape, np.dtype(self.environment.observation_dtype)
         array = np.asarray(observation)
         if array.shape[-len(shape) :] != tuple(shape) or array.ndim > len(shape) + 1:
             raise ValueError(
-                f"the observation has shape {list(array.shape)}; {self.game.name} has {list(shape)}, or a batch of such"
+                f"the observation has shape {list(array.shape)}; {self.environment.name} has {list(shape)}, "
+                "or a batch of such"
             )
         batch = array.reshape(-1, *shape).astype(dtype)
         program = self._task.program
@@ -177,32 +194,28 @@ class Agent:
         state = self._current()
         opened = self._open(Path(folder))
         try:
-            run.save(state, opened)
+            run.save(self._task, state, opened)
             run.tell(opened, self._task, state, "finished")
         finally:
             opened.close()
 
     @classmethod
-    def load(
-        cls, folder: str | Path, environment: Game | None = None, network: fused.NetworkBuilder | None = None
-    ) -> Agent:
-        """The agent of a folder, as it was at its last checkpoint. A game or network of one's own is given again."""
+    def load(cls, folder: str | Path, environment: Any = None, network: NetworkBuilder | None = None) -> Agent:
+        """The agent of a folder, as it was at its last checkpoint. What is one's own, environment or network, is given
+        again."""
         agent = cls._from_settings(read_settings(folder), environment, network)
         agent._state = run.load(agent._task, folder)
         agent._home = Path(folder).resolve()
         return agent
 
     @classmethod
-    def _from_settings(
-        cls, kept: dict[str, Any], environment: Game | None, network: fused.NetworkBuilder | None
-    ) -> Agent:
+    def _from_settings(cls, kept: dict[str, Any], environment: Any, network: NetworkBuilder | None) -> Agent:
         name = kept["environment"]
-        if environment is None and name in games.names():
-            environment = games.make(name)
-        if environment is None or describe_game(environment) != kept["game"]:
-            raise RunFolderError(
-                f"the run is of the game {kept['game']}: give it as Agent.load(folder, environment=...)"
-            )
+        if environment is None and envs.is_known(name):
+            environment = name
+        made = None if environment is None else envs.make(environment)
+        if made is None or _describe_environment(made) != kept["game"]:
+            raise RunFolderError(f"the run is of {kept['game']}: give it as Agent.load(folder, environment=...)")
         numbers = dict(kept["operator"])
         by_rule = numbers["lower_bound"] == _BY_RULE
         if by_rule:
@@ -212,7 +225,7 @@ class Agent:
         settings = {key: float(value) if value in ("inf", "-inf") else value for key, value in kept["settings"].items()}
         if network is not None:
             settings["network"] = network
-        agent = cls(operator, environment, kept["seed"], **settings, **changing)
+        agent = cls(operator, made, kept["seed"], **settings, **changing)
         agent.algorithm = kept["algorithm"]
         agent._task = dataclasses.replace(agent._task, find_lower_bound=by_rule)
         return agent
@@ -222,7 +235,7 @@ class Agent:
             self._state = run.start(self._task)
         return self._state
 
-    def _identity(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
         """What makes this run another than others. How long it lasts does not."""
         settings = dataclasses.asdict(self.settings)
         settings.pop("training_steps")
@@ -230,8 +243,8 @@ class Agent:
         if self._task.find_lower_bound:
             operator["lower_bound"] = _BY_RULE
         return {
-            "environment": self.game.name,
-            "game": describe_game(self.game),
+            "environment": self.environment.name,
+            "game": _describe_environment(self.environment),
             "algorithm": self.algorithm,
             "operator": operator,
             "schedule": _describe(self._task.schedule),
@@ -241,7 +254,7 @@ class Agent:
 
     def _open(self, path: Path) -> RunFolder:
         """The folder, holding the same run as this agent: taken up by a new agent, filled by one that has learned."""
-        folder = RunFolder(path, self._identity())
+        folder = RunFolder(path, self.identity())
         try:
             if self.step == 0:
                 self._state = run.load(self._task, path)
@@ -272,6 +285,20 @@ def _split_schedules(numbers: dict[str, Any]) -> tuple[dict[str, Any], dict[str,
         raise ValueError(f"the schedules last {sorted(lengths)} steps; they must all last equally long")
     start = {name: value[0] if name in scheduled else value for name, value in numbers.items()}
     return start, {name: value[1] for name, value in scheduled.items()}, int(max(lengths, default=1))
+
+
+def _describe_environment(environment: Environment) -> str:
+    return describe(environment.game if isinstance(environment, GameEnvironment) else environment)
+
+
+def _check_num_envs(environment: Environment, native: int | None, num_envs: int) -> None:
+    if isinstance(environment, GameEnvironment) and num_envs != 1:
+        raise ValueError(
+            f"num_envs is {num_envs}; the game {environment.name} is trained inside of one program, with num_envs 1. "
+            "More are for Gymnasium environments"
+        )
+    if native not in (None, num_envs):
+        raise ValueError(f"num_envs is {num_envs}; {environment.name} is a vector of {native}: leave num_envs out")
 
 
 def _describe(schedule: schedules.Schedule | None) -> dict[str, list[float]] | None:

@@ -14,6 +14,7 @@ from actiongap.learning import replay as replays
 from actiongap.learning.schedules import as_arrays, constant
 from actiongap.learning.settings import Settings
 from actiongap.training import fused
+from actiongap.training.program import forget_totals
 
 from .tiny_game import CORRIDOR, COUNTDOWN, QUICK, TRACED
 
@@ -103,7 +104,7 @@ def test_returns_of_training_episodes_are_counted() -> None:
     assert int(carry.totals.episodes) == len(ends) > 5
     assert float(carry.totals.returns) == ends[-1] + 1
     assert float(carry.episode_return) == 399 - ends[-1]
-    assert int(fused.forget_totals(carry).totals.episodes) == 0
+    assert int(forget_totals(carry).totals.episodes) == 0
 
 
 def test_the_last_action_outlives_the_episode() -> None:

@@ -21,6 +21,7 @@ The n-step return of a transition ends early at the end of its episode, after k 
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -110,11 +111,13 @@ def insert(
     terminated: Array,
     truncated: Array,
     next_observation: Array,
+    valid: Array | None = None,
 ) -> Replay:
     """One step of every environment: observations [N, ...], the rest [N]. Without the leading axis if N is 1.
 
     `next_observation` is what followed in the same episode: its final observation where it ended, never the first
-    one of the next episode. Where an episode goes on, the next insertion's `observation` must equal it.
+    one of the next episode. Where an episode goes on, the next insertion's `observation` must equal it. Where `valid`
+    is False, nothing is stored.
     """
     streams, slots, _ = replay.frames.shape
     capacity, stack = replay.action.shape[1], replay.stack
@@ -125,30 +128,50 @@ def insert(
     # All frames of the transition, though all but the last are there already unless an episode starts: no condition.
     first = replay.next_slot
     rows = jnp.concatenate([_pack(replay, observation), _pack(replay, next_observation)[:, -1:]], axis=1)
-    frames = replay.frames.at[stream[:, None], (first[:, None] + jnp.arange(stack + 1)) % slots].set(rows)
-    place = replay.transitions % capacity
+    written, place = (first[:, None] + jnp.arange(stack + 1)) % slots, replay.transitions % capacity
+    if valid is not None:
+        valid = jnp.reshape(valid, streams)
+        written, place = jnp.where(valid[:, None], written, slots), jnp.where(valid, place, capacity)
+    frames = replay.frames.at[stream[:, None], written].set(rows, mode="drop")
 
     def put(ring: Array, values: Array) -> Array:
-        return ring.at[stream, place].set(jnp.reshape(values, streams).astype(ring.dtype))
+        return ring.at[stream, place].set(jnp.reshape(values, streams).astype(ring.dtype), mode="drop")
+
+    def count(new: Array, old: Array) -> Array:
+        return new if valid is None else jnp.where(valid, new, old)
 
     slot = put(replay.slot, first)
-    transitions = replay.transitions + 1
+    transitions = count(replay.transitions + 1, replay.transitions)
     oldest = jnp.maximum(replay.oldest, transitions - capacity)
     for _ in range(stack + 1):  # at most so many frames were overwritten, and so at most so many transitions lost
-        oldest += slot[stream, oldest % capacity] <= first + stack - slots
+        oldest += count(slot[stream, oldest % capacity] <= first + stack - slots, jnp.zeros(streams, bool))
     return Replay(
         frames=frames,
         slot=slot,
         action=put(replay.action, action),
         reward=put(replay.reward, reward),
         end=put(replay.end, end),
-        next_slot=first + jnp.where(end == _GOES_ON, 1, stack + 1),
+        next_slot=count(first + jnp.where(end == _GOES_ON, 1, stack + 1), first),
         transitions=transitions,
         oldest=oldest,
-        episode_steps=jnp.where(end == _GOES_ON, replay.episode_steps + 1, 0),
+        episode_steps=count(jnp.where(end == _GOES_ON, replay.episode_steps + 1, 0), replay.episode_steps),
         observation_shape=replay.observation_shape,
         is_boolean=replay.is_boolean,
         stack=stack,
+    )
+
+
+def cut_episodes(replay: Replay) -> Replay:
+    """The next insertion starts a new episode everywhere. The last transitions keep what followed them, and no return
+    of n steps runs on into the new episode; nothing is added."""
+    stream, newest = jnp.arange(replay.action.shape[0]), (replay.transitions - 1) % replay.action.shape[1]
+    goes_on = replay.episode_steps > 0
+    end = replay.end.at[stream, newest].set(jnp.where(goes_on, _TRUNCATED, replay.end[stream, newest]).astype(jnp.int8))
+    return dataclasses.replace(
+        replay,
+        end=end,
+        next_slot=replay.next_slot + jnp.where(goes_on, replay.stack, 0),
+        episode_steps=jnp.zeros_like(replay.episode_steps),
     )
 
 

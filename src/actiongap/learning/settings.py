@@ -7,7 +7,7 @@ leaves open is from Explorer, the framework that it used. Where a value has anot
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -25,6 +25,8 @@ class Settings:
     """
 
     training_steps: int = 100_000
+    # How many copies of a Gymnasium environment are stepped side by side; each counts its steps.
+    num_envs: int = 1
     # The network: "auto" chooses by the observation's shape; "custom" is the user's own.
     network: str = "auto"
     convolution_channels: int = 16
@@ -172,16 +174,26 @@ def operator_defaults(environment_name: str, algorithm_name: str) -> dict[str, f
     return numbers if family is None else numbers | _CLIPPED_NUMBERS[family].get(algorithm_name, {})
 
 
+def complete(kept: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a run that was written before some of them existed: those are at the value they had then."""
+    return {name: value for name, value in _ADDED_LATER.items() if name not in kept} | dict(kept)
+
+
 def check(settings: Settings, operator: Operator) -> None:
     """Refuse settings out of range, and combinations with the operator that have no meaning."""
     for field in fields(settings):
         _check_field(field.name, getattr(settings, field.name))
-    if settings.n_step > settings.warmup_steps + 1:
+    if settings.n_step * settings.num_envs > settings.warmup_steps + settings.num_envs:
         raise ValueError(
             f"n_step is {settings.n_step} and warmup_steps {settings.warmup_steps}: no return of n steps is complete "
-            "at the first update; warmup_steps must be at least n_step - 1"
+            "at the first update; warmup_steps must be at least (n_step - 1) num_envs"
         )
-    if settings.n_step > settings.replay_capacity:
+    if settings.num_envs > min(settings.replay_capacity, settings.evaluation_period_steps):
+        raise ValueError(
+            f"num_envs is {settings.num_envs}; it must be at most replay_capacity, which is "
+            f"{settings.replay_capacity}, and evaluation_period_steps, which is {settings.evaluation_period_steps}"
+        )
+    if settings.n_step * settings.num_envs > settings.replay_capacity:
         raise ValueError(
             f"n_step is {settings.n_step} and replay_capacity {settings.replay_capacity}: no such return fits in"
         )
@@ -200,6 +212,9 @@ def check(settings: Settings, operator: Operator) -> None:
 def _one_of(*names: str) -> tuple[str, Callable[[Any], bool]]:
     return f"one of {', '.join(names)}", lambda x: x in names
 
+
+_ADDED_LATER: dict[str, Any] = {"num_envs": 1}
+"""What a run did before the setting was there, whatever its default is now."""
 
 _AT_LEAST_1: tuple[str, Callable[[Any], bool]] = ("1 or more", lambda x: x >= 1)
 _AT_LEAST_0: tuple[str, Callable[[Any], bool]] = ("0 or more", lambda x: x >= 0)

@@ -15,7 +15,6 @@ loop of its own: a condition around a carry that holds the replay would copy the
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -25,31 +24,22 @@ import numpy as np
 from actiongap.games.core import Game, GameState
 from actiongap.learning import replay as replays
 from actiongap.learning.exploration import epsilon, epsilon_greedy
-from actiongap.learning.learner import Learner, LearnerState, Metrics
-from actiongap.learning.networks import make_network
+from actiongap.learning.learner import LearnerState, Metrics
 from actiongap.learning.schedules import Schedule
 from actiongap.learning.settings import Settings
 from actiongap.training.evaluation import Episodes, evaluate
+from actiongap.training.program import (
+    NetworkBuilder,
+    Program,
+    Stream,
+    Totals,
+    make_learner,
+    measure_networks,
+    no_totals,
+    stream_key,
+)
 
 Array = jax.Array
-Step = Any
-"""An int32 number of an environment step. A plain int is compiled for once more."""
-
-_NETWORK, _TRAINING, _EVALUATION, _MEASURING, _START = range(5)
-_MEASURED_BATCHES = 16
-
-
-NetworkBuilder = Callable[[tuple[int, ...], Any, int, Array], Any]
-"""A network of one's own: (observation shape, its dtype, number of actions, key) -> a module, [B, ...] -> [B, A]."""
-
-
-class Totals(NamedTuple):
-    """Sums since the last row of metrics."""
-
-    loss: Array
-    updates: Array
-    returns: Array
-    episodes: Array
 
 
 class Carry(NamedTuple):
@@ -66,26 +56,6 @@ class Carry(NamedTuple):
     diverged: Array  # int32 []: the first step whose loss was not finite, or -1
 
 
-class Program(NamedTuple):
-    """The compiled functions for one game and one set of settings. `warm_up` and `train` use up their carry.
-
-    If batched, seeds, carries and schedules have a leading axis, and so has what is returned; steps are shared.
-    """
-
-    init: Callable[[Any], Carry]
-    """(seed) -> the carry before step 0."""
-    warm_up: Callable[[Carry, Step, Step], Carry]
-    """(carry, start, stop): uniform random actions in the steps start..stop-1, no learning."""
-    train: Callable[[Carry, Schedule, Step, Step], Carry]
-    """(carry, schedule, start, stop): the steps start..stop-1. The schedule is `schedules.as_arrays(...)`."""
-    measure: Callable[[Carry, Schedule, Step], Metrics]
-    """(carry, schedule, step) -> the networks on some batches of the replay. The carry is not used up."""
-    evaluate: Callable[[Any, Any, Step], Episodes]
-    """(online parameters, seed, step): greedy episodes. Depends on nothing else, and disturbs nothing."""
-    q_values: Callable[[Any, Any], Array]
-    """(online parameters, observations [B, ...]) -> [B, A]."""
-
-
 @functools.lru_cache(maxsize=32)
 def program(
     game: Game, settings: Settings, batched: bool = False, build_network: NetworkBuilder | None = None
@@ -94,21 +64,21 @@ def program(
 
     `build_network` is needed where the settings' network is "custom".
     """
-    learner = _learner(game, settings, build_network)
+    learner = make_learner(game, settings, build_network)
 
     def init(seed: Array) -> Carry:
         seed = jnp.asarray(seed, jnp.uint32)
-        state, observation = game.reset(_key(seed, _START, 0))
+        state, observation = game.reset(stream_key(seed, Stream.START, 0))
         nothing = jnp.zeros((), jnp.float32)
         none = jnp.zeros((), jnp.int32)
         return Carry(
             seed=seed,
-            learner=learner.init(_key(seed, _NETWORK, 0)),
+            learner=learner.init(stream_key(seed, Stream.NETWORK, 0)),
             replay=replays.create(settings.replay_capacity, game.observation_shape, game.observation_dtype),
             game=state,
             observation=observation,
             episode_return=nothing,
-            totals=Totals(nothing, none, nothing, none),
+            totals=no_totals(),
             reward_min=nothing,
             diverged=none - 1,
         )
@@ -138,14 +108,14 @@ def program(
         return carry, reward
 
     def warm_up_step(step: Array, carry: Carry) -> Carry:
-        act_key, step_key, reset_key, _ = jax.random.split(_key(carry.seed, _TRAINING, step), 4)
+        act_key, step_key, reset_key, _ = jax.random.split(stream_key(carry.seed, Stream.TRAINING, step), 4)
         action = jax.random.randint(act_key, (), 0, game.num_actions, jnp.int32)
         carry, reward = interact(carry, action, step_key, reset_key)
         return carry._replace(reward_min=jnp.minimum(carry.reward_min, reward))
 
     def train_step(step: Array, carry: Carry, schedule: Schedule, updates: Array) -> Carry:
         operator = schedule.at(step)
-        act_key, step_key, reset_key, batch_key = jax.random.split(_key(carry.seed, _TRAINING, step), 4)
+        act_key, step_key, reset_key, batch_key = jax.random.split(stream_key(carry.seed, Stream.TRAINING, step), 4)
         q = learner.q_values(carry.learner.online, carry.observation[None])[0]
         action = epsilon_greedy(act_key, q, epsilon(settings, step))
         carry, _ = interact(carry, action, step_key, reset_key)
@@ -183,17 +153,10 @@ def program(
         return jax.lax.while_loop(lambda loop: loop[0] < stop, steps_to_sync, (start, carry))[1]
 
     def measure(carry: Carry, schedule: Schedule, step: Array) -> Metrics:
-        operator = schedule.at(step)
-
-        def on_batch(key: Array) -> Metrics:
-            batch = replays.sample(carry.replay, key, settings.batch_size, settings.gamma, settings.n_step)
-            return learner.measure(carry.learner, operator, batch)
-
-        keys = jax.random.split(_key(carry.seed, _MEASURING, step), _MEASURED_BATCHES)
-        return jax.tree.map(lambda values: jnp.mean(values, axis=0), jax.lax.map(on_batch, keys))
+        return measure_networks(learner, carry.learner, carry.replay, schedule, carry.seed, step)
 
     def greedy(parameters: Any, seed: Array, step: Array) -> Episodes:
-        key = _key(seed, _EVALUATION, step)
+        key = stream_key(seed, Stream.EVALUATION, step)
         q_values = functools.partial(learner.q_values, parameters)
         return evaluate(game, q_values, key, settings.evaluation_episodes, settings.evaluation_limit_steps)
 
@@ -207,6 +170,9 @@ def program(
             measure=jax.jit(jax.vmap(measure, (0, 0, None))),
             evaluate=jax.jit(jax.vmap(greedy, (0, 0, None))),
             q_values=jax.jit(jax.vmap(learner.q_values)),
+            structure=lambda: jax.eval_shape(jax.vmap(init), jax.ShapeDtypeStruct((1,), jnp.uint32)),
+            export=jax.device_get,
+            restore=_restore,
         )
     train_one = jax.jit(train, donate_argnums=0)
     return Program(
@@ -216,25 +182,12 @@ def program(
         measure=jax.jit(measure),
         evaluate=jax.jit(greedy),
         q_values=jax.jit(learner.q_values),
+        structure=lambda: jax.eval_shape(init, jax.ShapeDtypeStruct((), jnp.uint32)),
+        export=jax.device_get,
+        restore=_restore,
     )
 
 
-def forget_totals(carry: Carry) -> Carry:
-    """Start a new row of metrics."""
-    return carry._replace(totals=jax.tree.map(jnp.zeros_like, carry.totals))
-
-
-def _learner(game: Game, settings: Settings, build_network: NetworkBuilder | None) -> Learner:
-    observation = game.observation_shape, game.observation_dtype
-
-    def build(key: Array) -> Any:
-        if build_network is not None:
-            return build_network(*observation, game.num_actions, key)
-        return make_network(settings, *observation, game.num_actions, key)
-
-    return Learner(settings, build)
-
-
-def _key(seed: Array, stream: int, step: Array | int) -> Array:
-    """The key of one step of one stream. The generator is named, so that no configuration of JAX changes a run."""
-    return jax.random.fold_in(jax.random.fold_in(jax.random.key(seed, impl="threefry2x32"), stream), step)
+def _restore(arrays: Carry, step: int) -> tuple[Carry, None]:
+    # Copied: a buffer that NumPy owns cannot be donated.
+    return jax.tree.map(lambda array: jnp.array(array, copy=True), arrays), None

@@ -64,7 +64,7 @@ class Lines(Silent):
         text = f"step {row['step']:,} of {self._stop:,}  {_summary(row)}"
         if row["step"] > self._start:
             left = (now - self._began) * (self._stop - row["step"]) / (row["step"] - self._start)
-            text += f"  {self._steps_per_s:,.0f} steps/s  {_duration(left)} left"
+            text += f"  {self._steps_per_s:,.0f} steps/s  {duration(left)} left"
         print(text, file=sys.stderr, flush=True)
 
 
@@ -104,7 +104,8 @@ def _summary(row: Mapping[str, Any]) -> str:
     return text if row["action_gap"] is None else f"{text}  gap {row['action_gap']:.3g}"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """As h:mm:ss."""
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}"

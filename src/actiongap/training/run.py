@@ -17,18 +17,19 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from actiongap import operators
-from actiongap.games.core import Game
+from actiongap.envs.core import Environment
+from actiongap.envs.game_adapter import GameEnvironment
 from actiongap.learning import schedules
 from actiongap.learning.exploration import epsilon
 from actiongap.learning.schedules import Schedule
 from actiongap.learning.settings import Settings
 from actiongap.operators import Operator
-from actiongap.training import checkpoint, fused
+from actiongap.training import checkpoint, fused, hosted
 from actiongap.training.evaluation import Episodes
+from actiongap.training.program import AnyCarry, NetworkBuilder, Program, forget_totals
 from actiongap.training.progress import Progress
 from actiongap.training.run_folder import CHECKPOINT, Callback, RunFolder, RunFolderError, read_table
 
@@ -51,27 +52,30 @@ class Task:
     Where `schedule` is given, it leads from `operator` to another.
     """
 
-    game: Game
+    environment: Environment
     settings: Settings
     operator: Operator
     seed: int
     find_lower_bound: bool = False
     schedule: Schedule | None = None
-    build_network: fused.NetworkBuilder | None = None
+    build_network: NetworkBuilder | None = None
 
     @property
-    def program(self) -> fused.Program:
-        return fused.program(self.game, self.settings, build_network=self.build_network)
+    def program(self) -> Program:
+        if isinstance(self.environment, GameEnvironment):
+            return fused.program(self.environment.game, self.settings, build_network=self.build_network)
+        return hosted.program(self.environment, self.settings, self.build_network)
 
 
 @dataclass
 class State:
-    """Where a run is."""
+    """Where a run is. `note` is what the user is to be told when it goes on."""
 
     step: int
-    carry: fused.Carry
+    carry: AnyCarry
     rows: list[dict[str, Any]] = field(default_factory=list)
     episodes: list[dict[str, Any]] = field(default_factory=list)
+    note: str | None = None
 
 
 def start(task: Task) -> State:
@@ -84,8 +88,7 @@ def load(task: Task, folder: str | Path) -> State:
     path = Path(folder) / CHECKPOINT
     if not checkpoint.exists(path):
         return start(task)
-    like = jax.eval_shape(task.program.init, jax.ShapeDtypeStruct((), jnp.uint32))
-    arrays, metadata = checkpoint.load(path, like)
+    arrays, metadata = checkpoint.load(path, task.program.structure())
     next_row = metadata["rows"] * task.settings.evaluation_period_steps
     rows, episodes = read_table(folder, "metrics.csv", next_row), read_table(folder, "episodes.csv", next_row)
     if len(rows) != metadata["rows"]:
@@ -93,9 +96,8 @@ def load(task: Task, folder: str | Path) -> State:
             f"{Path(folder) / 'metrics.csv'} has {len(rows)} rows before step {next_row}, and the checkpoint knows of "
             f"{metadata['rows']}: the file was changed; put it back, or start in a new folder"
         )
-    # Copied: a buffer that NumPy owns cannot be donated.
-    carry = jax.tree.map(lambda array: jnp.array(array, copy=True), arrays)
-    return State(metadata["step"], carry, rows, episodes)
+    carry, note = task.program.restore(arrays, metadata["step"])
+    return State(metadata["step"], carry, rows, episodes, note)
 
 
 def attach(task: Task, state: State, folder: RunFolder) -> None:
@@ -103,14 +105,17 @@ def attach(task: Task, state: State, folder: RunFolder) -> None:
     folder.restore(state.rows, state.episodes, len(state.rows) * task.settings.evaluation_period_steps)
 
 
-def save(state: State, folder: RunFolder) -> None:
+def save(task: Task, state: State, folder: RunFolder) -> None:
     """Checkpoint the state."""
-    checkpoint.save(folder.checkpoint, jax.device_get(state.carry), {"step": state.step, "rows": len(state.rows)})
+    exported = task.program.export(state.carry)
+    checkpoint.save(folder.checkpoint, exported, {"step": state.step, "rows": len(state.rows)})
 
 
 def lower_bound(task: Task, reward_min: float) -> float:
-    """Q_l by the paper's rule, from the smallest reward seen (at most 0) and the game's time limit."""
-    return operators.lower_bound(reward_min, task.settings.gamma, task.game.time_limit) if reward_min < 0 else 0.0
+    """Q_l by the paper's rule, from the smallest reward seen (at most 0) and the time limit."""
+    return (
+        operators.lower_bound(reward_min, task.settings.gamma, task.environment.time_limit) if reward_min < 0 else 0.0
+    )
 
 
 def schedule_at(task: Task, state: State) -> Schedule:
@@ -147,7 +152,7 @@ def run(
         with _signals() as stop_asked:
             _run(task, state, stop, progress, folder, callbacks, checkpoint_seconds, stop_asked)
         if folder is not None:
-            save(state, folder)
+            save(task, state, folder)
         if stop_asked.is_set():
             ending = "interrupted"
             go_on = "run the same command again to go on" if folder else "call learn again to go on"
@@ -185,15 +190,18 @@ def _run(
     row_step = state.step
     if folder is not None:
         tell(folder, task, state, "running")
+    if state.note is not None and state.step < stop:
+        progress.note(state.note)
+        state.note = None
     while True:
         _refuse_divergence(state)
-        if state.step == len(state.rows) * period:
+        if state.step >= len(state.rows) * period:
             began = time.monotonic()
             row, episodes = _measure(task, state, schedule)
             now = time.monotonic()
             state.rows.append(row)
             state.episodes.extend(episodes)
-            state.carry = fused.forget_totals(state.carry)
+            state.carry = forget_totals(state.carry)
             if folder is not None:
                 folder.add("episodes.csv", episodes)
                 speed = (state.step - row_step) / (began - row_at) if state.step > row_step else None
@@ -212,13 +220,17 @@ def _run(
         if state.step >= stop or stop_asked.is_set():
             return
         if folder is not None and time.monotonic() - saved_at >= checkpoint_seconds:
-            save(state, folder)
+            save(task, state, folder)
             saved_at = time.monotonic()
 
         end = min(stop, len(state.rows) * period, state.step + call_steps)
-        began = time.monotonic()
-        if state.step < warmup:
+        warms_up = state.step < warmup
+        if warms_up:
             end = min(end, warmup)
+        # A step of N environments is N steps: the last one may go beyond.
+        end += (state.step - end) % task.settings.num_envs
+        began = time.monotonic()
+        if warms_up:
             carry = program.warm_up(state.carry, np.int32(state.step), np.int32(end))
         else:
             carry = program.train(state.carry, schedule, np.int32(state.step), np.int32(end))
@@ -229,7 +241,7 @@ def _run(
         seconds = max(time.monotonic() - began, 1e-6)
         progress.update(state.step, steps / seconds)
         call_steps = max(1, min(4 * call_steps, round(steps * _CALL_SECONDS / seconds)))
-        if state.step == warmup and task.find_lower_bound:
+        if warms_up and state.step >= warmup and task.find_lower_bound:
             schedule = schedules.as_arrays(schedule_at(task, state))
             found = operator_at(task, state).lower_bound
             progress.note(f"lower_bound = {found:g}, by the paper's rule from the rewards of the warm-up")

@@ -26,6 +26,7 @@ from typing import IO, Any, Protocol
 
 import numpy as np
 
+from actiongap.learning.settings import complete
 from actiongap.version import __version__
 
 _IDENTITY = ("environment", "game", "algorithm", "operator", "schedule", "settings", "seed")
@@ -36,6 +37,10 @@ _OURS = {"settings.json", "status.json", CHECKPOINT, "lock", *_TABLES}
 
 class RunFolderError(ValueError):
     """A folder that cannot be used for this run."""
+
+
+class RunFolderBusyError(RunFolderError):
+    """Another process is running in the folder."""
 
 
 class Callback(Protocol):
@@ -87,7 +92,7 @@ class RunFolder:
                 self._refuse_foreign_files()
                 _write_json(self.path / "settings.json", {**self._identity, **_circumstances(command)})
             else:
-                self._refuse_other_settings()
+                refuse_other_settings(self.path, self._identity)
         except BaseException:
             self.close()
             raise
@@ -135,19 +140,22 @@ class RunFolder:
                 f"{self.path} holds no run, but other files ({', '.join(foreign[:3])}): name a new or an empty folder"
             )
 
-    def _refuse_other_settings(self) -> None:
-        before = read_settings(self.path)
-        differences = _differences({key: before.get(key) for key in _IDENTITY}, self._identity)
-        if differences:
-            raise RunFolderError(
-                f"{self.path} holds a run with other settings ({'; '.join(differences)}): name another folder, "
-                "or ask for the same settings to go on with it"
-            )
+
+def refuse_other_settings(folder: str | Path, identity: Mapping[str, Any]) -> None:
+    """Raise where the run in the folder was asked for something else, naming the differences."""
+    before, now = read_settings(folder), to_json({**identity, "settings": complete(identity["settings"])})
+    differences = _differences({key: before.get(key) for key in _IDENTITY}, now)
+    if differences:
+        raise RunFolderError(
+            f"{folder} holds a run with other settings ({'; '.join(differences)}): name another folder, "
+            "or ask for the same settings to go on with it"
+        )
 
 
 def read_settings(folder: str | Path) -> dict[str, Any]:
-    """What the run was asked to do."""
-    return _read_json(Path(folder) / "settings.json", "the folder of a run")
+    """What the run was asked to do. Settings that came later are what they were before: see `settings.complete`."""
+    kept = _read_json(Path(folder) / "settings.json", "the folder of a run")
+    return {**kept, "settings": complete(kept["settings"])} if "settings" in kept else kept
 
 
 def read_status(folder: str | Path) -> dict[str, Any]:
@@ -178,9 +186,9 @@ def to_json(value: Any) -> Any:
     return value
 
 
-def describe_game(game: Any) -> str:
-    """A game with all of its options, as text: the `repr` of a frozen dataclass."""
-    return re.sub(r" at 0x[0-9a-f]+", "", repr(game))
+def describe(environment: Any) -> str:
+    """A game or an environment with all of its options, as text: the `repr` of a frozen dataclass."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(environment))
 
 
 def _circumstances(command: str | None) -> dict[str, Any]:
@@ -247,7 +255,9 @@ def _take_lock(folder: Path) -> IO[str] | None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         file.close()
-        raise RunFolderError(f"another process is running in {folder}: wait for it, or name another folder") from None
+        raise RunFolderBusyError(
+            f"another process is running in {folder}: wait for it, or name another folder"
+        ) from None
     except OSError:
         pass  # a file system without locks
     return file

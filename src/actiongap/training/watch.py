@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 
+from actiongap.envs.core import Environment
+from actiongap.envs.game_adapter import GameEnvironment
+from actiongap.games.core import Game
+
 if TYPE_CHECKING:
     from actiongap.agent import Agent
 
@@ -33,7 +37,13 @@ class Moment:
 
 def play(agent: Agent, seed: int = 0, steps: int = 500) -> list[Moment]:
     """One greedy episode, or its first steps. The last moment is the end, where there is nothing left to do."""
-    game = agent.game
+    environment = agent.environment
+    if isinstance(environment, GameEnvironment):
+        return _play_game(agent, environment.game, seed, steps)
+    return _play_hosted(agent, environment, seed, steps)
+
+
+def _play_game(agent: Agent, game: Game, seed: int, steps: int) -> list[Moment]:
     key = jax.random.key(seed)
     step = jax.jit(game.step)
     state, observation = game.reset(jax.random.fold_in(key, 0))
@@ -50,12 +60,41 @@ def play(agent: Agent, seed: int = 0, steps: int = 500) -> list[Moment]:
     return moments
 
 
+def _play_hosted(agent: Agent, environment: Environment, seed: int, steps: int) -> list[Moment]:
+    lanes = getattr(environment, "native_num_envs", None) or 1
+    vector = environment.vector(lanes, seed, evaluation=True)
+    observation = vector.reset()
+    moments, total = [], 0.0
+    picture = vector.render()
+    if picture is None:
+        vector.close()
+        raise ValueError(
+            f"{environment.name} gives no pictures: make it with render_mode='rgb_array', or give a function that "
+            "takes render_mode, as in Agent.load(folder, environment=MyEnv)"
+        )
+    for _ in range(steps):
+        q = agent.q_values(observation)
+        moments.append(Moment(picture, q[0], int(np.argmax(q[0])), total))
+        moved = vector.step(np.argmax(q, axis=-1))
+        total += float(moved.reward[0])
+        observation = moved.observation
+        if moved.terminated[0] or moved.truncated[0]:
+            # The next episode may have begun already: its picture is not of this one.
+            observation = moved.next_observation
+            break
+        shown = vector.render()
+        picture = picture if shown is None else shown
+    moments.append(Moment(picture, agent.q_values(observation)[0], -1, total))
+    vector.close()
+    return moments
+
+
 def frames(agent: Agent, seed: int = 0, steps: int = 500) -> list[np.ndarray]:
     """One greedy episode as pictures, uint8 [H, W, 3], for `rendering.save_gif`."""
     moments = play(agent, seed, steps)
     values = np.stack([moment.q for moment in moments])
     low, high = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
-    return [_draw(moment, agent.game.action_names, low, high) for moment in moments]
+    return [_draw(moment, agent.environment.action_names, low, high) for moment in moments]
 
 
 def _draw(moment: Moment, names: tuple[str, ...], low: float, high: float) -> np.ndarray:

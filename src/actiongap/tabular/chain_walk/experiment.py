@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,8 @@ from actiongap.tabular.iteration import Trace, iterate
 from actiongap.tabular.mdp import MDP
 from actiongap.tabular.solution import solve
 
-ABLATION_CLIP_RATIOS = (0.6, 0.8, 0.9, 0.95)
+CLIP_RATIOS = (0.6, 0.8, 0.9, 0.95)
+"""Those of the supplement's ablation."""
 _MOST_FRAMES = 600
 
 
@@ -30,7 +32,7 @@ class Experiment:
 
 
 def run(
-    names: tuple[str, ...] = ("dqn", "al", "clip_al"),
+    names: Sequence[str] = ("dqn", "al", "clip_al"),
     alpha: float = 0.99,
     clip_ratio: float = 0.9,
     lower_bound: float | None = None,
@@ -40,8 +42,12 @@ def run(
     noise: float = 0.0,
     seed: int = 0,
     temperature: float = 0.03,
+    clip_ratios: Sequence[float] = CLIP_RATIOS,
 ) -> Experiment:
-    """The experiment, by default with the paper's numbers. `lower_bound` None is the paper's R_min / (1 - gamma)."""
+    """The experiment, by default with the paper's numbers. `lower_bound` None is the paper's R_min / (1 - gamma).
+
+    Clipped AL is run for each of the `clip_ratios` besides.
+    """
     if not names:
         raise ValueError(f"no operator was given; the names are: {', '.join(operators.names())}")
     if iterations < 1:
@@ -60,7 +66,7 @@ def run(
         return iterate(operator, mdp, gamma, iterations, noise=noise, seed=seed, snapshots=frames, solution=solution)
 
     chosen = {name: made(name) for name in names}
-    ablation = {f"c = {ratio:g}": made("clip_al", clip_ratio=ratio) for ratio in ABLATION_CLIP_RATIOS}
+    ablation = {f"c = {ratio:g}": made("clip_al", clip_ratio=ratio) for ratio in clip_ratios}
     return Experiment(
         mdp,
         gamma,

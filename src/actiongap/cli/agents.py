@@ -1,0 +1,116 @@
+"""One agent on the command line: train it, judge it, watch it; and watch a game without one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from actiongap.cli.arguments import Overrides, Steps
+from actiongap.operators import names as operator_names
+
+
+def play(
+    game: tyro.conf.Positional[str],
+    policy: Literal["random", "scripted"] = "random",
+    steps: int = 300,
+    seed: int = 0,
+    out: Path | None = None,
+) -> None:
+    """Write a GIF of a game, played by a random or a scripted policy, to see what the game is.
+
+    Args:
+        game: A name that `actiongap info` lists, such as minatar/breakout or pixelcopter.
+        policy: Who plays.
+        steps: How many steps.
+        seed: Another seed is another game.
+        out: The GIF; by default out/play-GAME.gif.
+    """
+    from actiongap import games
+    from actiongap.games.play import play as frames_of
+    from actiongap.games.rendering import save_gif
+
+    made = games.make(game)
+    path = Path(f"out/play-{as_file_name(game)}.gif") if out is None else out
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_gif(frames_of(made, policy, steps, seed), path, fps=30 if game == "pixelcopter" else 15)
+    print(path)
+
+
+def train(
+    environment: tyro.conf.Positional[str],
+    algo: Annotated[str, tyro.conf.arg(help=f"One of: {', '.join(operator_names())}.")] = "clip_al",
+    steps: Steps = None,
+    seed: int = 0,
+    out: Path | None = None,
+    settings: Overrides = (),
+    tensorboard: bool = False,
+    quiet: bool = False,
+) -> None:
+    """Train an agent. The same command, given again, goes on where it was stopped.
+
+    Args:
+        environment: A name that `actiongap info` lists, such as minatar/breakout or pixelcopter.
+        steps: Environment steps in all, such as 200000, 200_000 or 1e6; by default the paper's.
+        seed: Another seed has another network, other games and other batches.
+        out: The run's folder; by default runs/ENVIRONMENT-ALGO-SEED.
+        tensorboard: Also write TensorBoard events into the folder's `tensorboard` (needs the extra `tensorboard`).
+        quiet: Show no progress.
+    """
+    from actiongap.agent import Agent
+    from actiongap.training.run_folder import Callback, TensorBoard
+
+    agent = Agent(algo, environment, seed, **dict(settings))
+    folder = Path("runs") / f"{as_file_name(environment)}-{algo}-{seed}" if out is None else out
+    callbacks: list[Callback] = [TensorBoard(folder / "tensorboard")] if tensorboard else []
+    agent.learn(steps, progress=not quiet, out=folder, callbacks=callbacks)
+    last = agent.rows[-1] if agent.rows else None
+    score = "" if last is None else f", return {last['evaluation_return']:.2f} at step {last['step']:,}"
+    print(f"{folder}: {agent.step:,} steps{score}")
+
+
+def evaluate(run: tyro.conf.Positional[Path], episodes: int = 10, seed: int | None = None) -> None:
+    """Let a trained agent play, greedily, and print its undiscounted returns.
+
+    Args:
+        run: The folder of a run.
+        episodes: How many.
+        seed: Another seed plays other episodes.
+    """
+    import numpy as np
+
+    from actiongap.agent import Agent
+
+    agent = Agent.load(run)
+    played = agent.evaluate(episodes, seed)
+    spread = f", standard deviation {np.std(played.returns):.2f}" if episodes > 1 else ""
+    cut = f", {int(np.sum(played.cut))} cut at the limit" if np.any(played.cut) else ""
+    print(f"{agent.algorithm} on {agent.game.name}, seed {agent.seed}, step {agent.step:,}")
+    print(f"mean return {np.mean(played.returns):.2f} over {episodes} episodes{spread}{cut}")
+    print("returns: " + ", ".join(f"{each:g}" for each in played.returns))
+
+
+def watch(run: tyro.conf.Positional[Path], steps: int = 300, seed: int = 0, out: Path | None = None) -> None:
+    """Write a GIF of a trained agent playing, with its Q-values and its action gap beside the game.
+
+    Args:
+        run: The folder of a run.
+        steps: How many steps.
+        seed: Another seed is another game.
+        out: The GIF; by default out/watch-RUN.gif.
+    """
+    from actiongap.agent import Agent
+    from actiongap.games.rendering import save_gif
+    from actiongap.training.watch import frames
+
+    path = Path("out") / f"watch-{run.resolve().name}.gif" if out is None else out
+    agent = Agent.load(run)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_gif(frames(agent, seed, steps), path, fps=15)
+    print(path)
+
+
+def as_file_name(name: str) -> str:
+    """An environment's name as a part of a path."""
+    return name.replace("/", "-")

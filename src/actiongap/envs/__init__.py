@@ -1,0 +1,52 @@
+"""One `make` for every environment: a JAX game, a Gymnasium environment by name, an instance, or a function."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+import gymnasium
+from gymnasium.vector import VectorEnv
+
+from actiongap import games
+from actiongap.envs.core import Environment, Transition, UnusableEnvironmentError, VectorEnvironment
+from actiongap.envs.game_adapter import GameEnvironment
+from actiongap.envs.gymnasium_adapter import ByFunction, ById, CopyOf, describe
+from actiongap.games.core import Game
+
+
+def make(environment: Any) -> Environment:
+    """The environment that a name, a game, a Gymnasium environment, or a function that makes one, stands for."""
+    if isinstance(environment, str):
+        return _by_name(environment)
+    if isinstance(environment, Game):
+        return GameEnvironment(environment)
+    if isinstance(environment, gymnasium.Env | VectorEnv):
+        return describe(CopyOf(environment))
+    if isinstance(environment, Environment):
+        return environment
+    if callable(environment):
+        return describe(ByFunction(environment))
+    raise UnusableEnvironmentError(
+        f"the environment is a {type(environment).__name__}; it must be a Game, or the name of one, "
+        "a Gymnasium environment, the name of one, or a function that makes one"
+    )
+
+
+def is_known(name: str) -> bool:
+    """Whether there is an environment of this name."""
+    return name in games.names() or name in gymnasium.registry
+
+
+def _by_name(name: str) -> Environment:
+    if name in games.names():
+        return GameEnvironment(games.make(name))
+    # A name with a colon is of a module that registers it.
+    if name not in gymnasium.registry and ":" not in name:
+        known = [*games.names(), *gymnasium.registry]
+        near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
+        raise UnusableEnvironmentError(
+            f"no environment is called {name!r}; near: {', '.join(near) or 'none'}. "
+            f"There are {', '.join(games.names())}, and those of Gymnasium, such as CartPole-v1"
+        )
+    return describe(ById(name))

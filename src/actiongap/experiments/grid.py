@@ -1,0 +1,133 @@
+"""The runs of an experiment: environments x algorithms x varied numbers x seeds.
+
+A run is a small record of plain values, so that it can be sent to another process or machine. Its name is that of its
+folder. Seeds are the outermost loop: whenever an experiment is stopped, its algorithms are about equally far.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from actiongap import operators
+from actiongap.learning import settings as settings_module
+from actiongap.operators import Operator
+from actiongap.training.run_folder import RunFolderError, read_status, refuse_other_settings
+
+if TYPE_CHECKING:
+    from actiongap.agent import Agent
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One run. `overrides` are settings, or numbers of the operator; `varied` those that its name has to tell."""
+
+    environment: str
+    algorithm: str
+    seed: int
+    steps: int
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    varied: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        told = [f"{name}={_short(self.overrides[name])}" for name in self.varied]
+        return "-".join([self.environment.replace("/", "-"), self.algorithm, *told, str(self.seed)])
+
+    def agent(self) -> Agent:
+        """The agent to train. Refuses names and numbers that do not exist."""
+        from actiongap.agent import Agent
+
+        return Agent(self.algorithm, self.environment, self.seed, **self.overrides)
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(content: Mapping[str, Any]) -> RunSpec:
+        overrides = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in content["overrides"].items()
+        }
+        return RunSpec(**{**content, "overrides": overrides, "varied": tuple(content["varied"])})
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Some runs, and how they are to be read."""
+
+    title: str
+    runs: tuple[RunSpec, ...]
+    baseline: str | None = None
+    checks: tuple[Mapping[str, Any], ...] = ()
+    paper_scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """The paper's own improvements over the baseline in percent: by environment, then by algorithm."""
+
+
+def expand(
+    environments: Sequence[str],
+    algorithms: Sequence[str],
+    seeds: Sequence[int],
+    steps: int | None = None,
+    vary: Mapping[str, Sequence[Any]] | None = None,
+    overrides: Mapping[str, Any] | None = None,
+) -> tuple[RunSpec, ...]:
+    """Every combination. Without `steps`, each environment has the paper's.
+
+    An operator's number is given only to the algorithms that have it: varying clip_ratio leaves dqn as it is.
+    """
+    vary, overrides = dict(vary or {}), dict(overrides or {})
+    _refuse_repeats(environments=environments, algorithms=algorithms, seeds=seeds, **vary)
+    for name in [*vary, *overrides]:
+        if name in Operator._fields and not any(_has(algorithm, name) for algorithm in algorithms):
+            raise ValueError(f"none of {', '.join(algorithms)} has a {name} to change")
+    runs = []
+    for seed, environment, algorithm in itertools.product(seeds, environments, algorithms):
+        own = [name for name in vary if _has(algorithm, name)]
+        fixed = {name: value for name, value in overrides.items() if _has(algorithm, name)}
+        for values in itertools.product(*(vary[name] for name in own)):
+            chosen = {**fixed, **dict(zip(own, values, strict=True))}
+            length = settings_module.defaults(environment).training_steps if steps is None else steps
+            runs.append(RunSpec(environment, algorithm, seed, length, chosen, tuple(own)))
+    return tuple(runs)
+
+
+def is_done(spec: RunSpec, out: Path) -> bool:
+    """Whether the run's folder below `out` says that it has all of its steps."""
+    try:
+        status = read_status(out / spec.name)
+    except RunFolderError:
+        return False
+    return status.get("state") == "finished" and status.get("step", 0) >= spec.steps
+
+
+def refuse_conflicts(runs: Sequence[RunSpec], out: Path) -> None:
+    """Raise for runs that cannot be made, and for folders below `out` that hold other runs: before the first starts."""
+    agents: dict[str, Agent] = {}
+    for spec in runs:
+        alike = repr((spec.environment, spec.algorithm, sorted(spec.overrides.items())))
+        if alike not in agents:
+            agents[alike] = spec.agent()
+        if (out / spec.name / "settings.json").exists():
+            refuse_other_settings(out / spec.name, {**agents[alike].identity(), "seed": spec.seed})
+
+
+def _has(algorithm: str, name: str) -> bool:
+    return name not in Operator._fields or name in operators.parameters(algorithm)
+
+
+def _refuse_repeats(**lists: Sequence[Any]) -> None:
+    for name, values in lists.items():
+        if not values:
+            raise ValueError(f"{name}: there must be at least one")
+        repeated = {str(value) for value in values if list(values).count(value) > 1}
+        if repeated:
+            raise ValueError(f"{name}: {', '.join(sorted(repeated))} is there more than once")
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, tuple):  # a schedule
+        return ":".join(map(_short, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,221 @@
+"""Experiments as data: a TOML file each, the paper's own beside users'.
+
+title         what a report is headed with
+paper         which table or figure of the paper it is for
+environments  names of environments
+algorithms    names of operators
+seeds         how many: 0, 1, ...
+steps         environment steps of each run; by default the paper's for each environment
+baseline      the algorithm that others are compared with
+vary          a table: a number's name -> the values to try, all combinations
+set           a table: settings that differ from the defaults
+checks        a list of tables: what the runs are to show (see results/checks.py)
+paper_scores  a table of tables: environment -> algorithm -> the paper's own improvement over the baseline, in percent
+
+A suite of the kind "chainwalk" has title, paper, and arguments of tabular/chain_walk/experiment.py instead.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from actiongap import operators
+from actiongap.experiments.grid import Experiment, expand
+from actiongap.results.checks import problems_of as problems_of_check
+
+CHAIN_WALK = "chainwalk"
+_CHAIN_WALK_ARGUMENTS = (
+    "operators",
+    "alpha",
+    "clip_ratio",
+    "lower_bound",
+    "gamma",
+    "states",
+    "iterations",
+    "clip_ratios",
+)
+
+
+class SuiteError(ValueError):
+    """A suite that cannot be used: the file, and everything that is wrong in it."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """The content of a suite's file."""
+
+    name: str
+    title: str
+    paper: str = ""
+    kind: str = "training"
+    environments: tuple[str, ...] = ()
+    algorithms: tuple[str, ...] = ()
+    seeds: int = 5
+    steps: int | None = None
+    baseline: str | None = None
+    vary: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    set: Mapping[str, Any] = field(default_factory=dict)
+    checks: tuple[Mapping[str, Any], ...] = ()
+    paper_scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    chain_walk: Mapping[str, Any] = field(default_factory=dict)
+
+    def experiment(
+        self, steps: int | None = None, seeds: int | None = None, games: Sequence[str] | None = None
+    ) -> Experiment:
+        """The runs, cut to size: fewer steps, fewer seeds, some of the environments."""
+        environments = self.environments if games is None else _chosen(games, self.environments)
+        chosen_seeds = range(self.seeds if seeds is None else seeds)
+        runs = expand(environments, self.algorithms, chosen_seeds, steps or self.steps, self.vary, self.set)
+        scores = {name: self.paper_scores[name] for name in environments if name in self.paper_scores}
+        return Experiment(self.title, runs, self.baseline, self.checks, scores)
+
+
+def names() -> tuple[str, ...]:
+    """The suites that come with the package."""
+    return tuple(sorted(entry.name.removesuffix(".toml") for entry in _shipped().iterdir() if _is_suite(entry.name)))
+
+
+def load(name_or_path: str | Path) -> Suite:
+    """The suite of that name, or of that file."""
+    path = Path(name_or_path)
+    if path.suffix == ".toml" or path.is_file():
+        try:
+            return parse(path.read_text(), path.stem, str(path))
+        except OSError as error:
+            raise SuiteError(f"cannot read the suite {path}: {error.strerror or error}") from None
+        except UnicodeDecodeError:
+            raise SuiteError(f"{path} is not a text file") from None
+    name = str(name_or_path)
+    if name not in names():
+        raise SuiteError(f"no suite is called {name!r}{_near(name, names())}; a file of one's own ends in .toml")
+    return parse((_shipped() / f"{name}.toml").read_text(), name, f"{name}.toml")
+
+
+def parse(text: str, name: str, source: str) -> Suite:
+    """The suite in a text; `source` is what errors call it. All errors are told at once."""
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SuiteError(f"{source} is not valid TOML: {error}") from None
+    kind = content.pop("kind", "training")
+    problems = _problems_of_chain_walk(content) if kind == CHAIN_WALK else _problems(content)
+    if kind not in (CHAIN_WALK, "training"):
+        problems.append(f"kind: it is {kind!r}; it must be 'training' or {CHAIN_WALK!r}")
+    if problems:
+        raise SuiteError("\n".join(f"{source}: {problem}" for problem in problems))
+    told = {key: content.pop(key) for key in ("title", "paper") if key in content}
+    if kind == CHAIN_WALK:
+        return Suite(name, **told, kind=kind, chain_walk=content)
+    for key in ("environments", "algorithms", "checks"):
+        content[key] = tuple(content.get(key, ()))
+    suite = Suite(name, **told, **content)
+    try:
+        for spec in suite.experiment(seeds=1).runs:
+            spec.agent()
+    except ValueError as error:
+        raise SuiteError(f"{source}: {error}") from None
+    return suite
+
+
+def _problems(content: Mapping[str, Any]) -> list[str]:
+    """What is wrong, each as `key: ...`."""
+    allowed = [name for name in Suite.__dataclass_fields__ if name not in ("name", "kind", "chain_walk")]
+    found = [f"{key}: there is no such key{_near(key, allowed)}" for key in content if key not in allowed]
+    found += [f"{key}: it is missing" for key in ("title", "environments", "algorithms") if key not in content]
+    kinds: dict[str, tuple[type | tuple[type, ...], str]] = {
+        "title": (str, "a text"),
+        "paper": (str, "a text"),
+        "environments": (list, "a list of names"),
+        "algorithms": (list, "a list of names"),
+        "seeds": (int, "a whole number"),
+        "steps": (int, "a whole number"),
+        "baseline": (str, "the name of an algorithm"),
+        "vary": (dict, "a table"),
+        "set": (dict, "a table"),
+        "checks": (list, "a list of tables"),
+        "paper_scores": (dict, "a table of tables"),
+    }
+    wrong = {
+        key for key, (kind, _) in kinds.items() if key in content and (
+            not isinstance(content[key], kind) or isinstance(content[key], bool)
+        )
+    }  # fmt: skip
+    found += [f"{key}: it is {content[key]!r}; it must be {kinds[key][1]}" for key in sorted(wrong)]
+    right = {key: value for key, value in content.items() if key in kinds and key not in wrong}
+    for key in ("seeds", "steps"):
+        if right.get(key, 1) < 1:
+            found.append(f"{key}: it is {right[key]}; it must be 1 or more")
+    algorithms = right.get("algorithms", [])
+    found += _unknown("algorithms", algorithms, operators.names())
+    found += _problems_of_environments(right.get("environments", []))
+    if "baseline" in right and right["baseline"] not in algorithms:
+        found.append(f"baseline: {right['baseline']!r} is none of the algorithms")
+    for key, values in right.get("vary", {}).items():
+        if not isinstance(values, list) or not values:
+            found.append(f"vary.{key}: it is {values!r}; it must be a list of values")
+    for number, check in enumerate(right.get("checks", [])):
+        found += [f"checks[{number}].{problem}" for problem in problems_of_check(check)]
+    for environment, scores in right.get("paper_scores", {}).items():
+        if environment not in right.get("environments", []):
+            found.append(f"paper_scores.{environment}: it is none of the environments")
+        elif not isinstance(scores, dict):
+            found.append(f"paper_scores.{environment}: it is {scores!r}; it must be a table of numbers")
+        else:
+            found += [
+                f"paper_scores.{environment}.{name}: it is {value!r}; it must be a number"
+                for name, value in scores.items()
+                if isinstance(value, bool) or not isinstance(value, int | float)
+            ]
+    return found
+
+
+def _problems_of_environments(environments: Sequence[Any]) -> list[str]:
+    from actiongap import envs
+
+    found = []
+    for name in environments:
+        try:
+            envs.make(name)
+        except (ValueError, TypeError) as error:
+            found.append(f"environments: {error}")
+    return found
+
+
+def _problems_of_chain_walk(content: Mapping[str, Any]) -> list[str]:
+    allowed = ("title", "paper", *_CHAIN_WALK_ARGUMENTS)
+    found = [f"{key}: there is no such key{_near(key, allowed)}" for key in content if key not in allowed]
+    if "title" not in content:
+        found.append("title: it is missing")
+    return found + _unknown("operators", content.get("operators", []), operators.names())
+
+
+def _unknown(key: str, given: Sequence[Any], known: Sequence[str]) -> list[str]:
+    return [f"{key}: there is no {name!r}{_near(str(name), known)}" for name in given if name not in known]
+
+
+def _near(name: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    return f"; near: {', '.join(near)}. All: {', '.join(known)}" if near else f"; there are: {', '.join(known)}"
+
+
+def _chosen(games: Sequence[str], environments: Sequence[str]) -> tuple[str, ...]:
+    """Some of the environments, by their full names or what follows the slash."""
+    by_name = {short: full for full in environments for short in (full, full.rpartition("/")[2])}
+    for name in games:
+        if name not in by_name:
+            raise ValueError(f"the suite has no game {name!r}{_near(name, environments)}")
+    return tuple(by_name[name] for name in games)
+
+
+def _shipped() -> Any:
+    return resources.files("actiongap").joinpath("suites")
+
+
+def _is_suite(name: str) -> bool:
+    return name.endswith(".toml")

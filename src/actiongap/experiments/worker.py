@@ -1,0 +1,98 @@
+"""One run in a process of its own: `python -m actiongap.experiments.worker RUN FOLDER`, RUN as JSON.
+
+The process uses one thread: a core each is the fastest way to make many runs, and the same bits come out however many
+cores there are. It stops, with its state kept, when it is told to or when the process that started it is gone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+from actiongap.experiments.grid import RunSpec
+from actiongap.training.run_folder import RunFolderBusyError
+
+ONE_THREAD = {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false", "OMP_NUM_THREADS": "1"}
+"""To be in a worker's environment before it imports JAX."""
+
+INTERRUPTED = 130
+_PATIENCE_S = 60.0
+
+
+def environment_variables() -> dict[str, str]:
+    """Those of this process, and what makes a worker use one thread."""
+    flags = " ".join(filter(None, [os.environ.get("XLA_FLAGS"), ONE_THREAD["XLA_FLAGS"]]))
+    return {**os.environ, **ONE_THREAD, "XLA_FLAGS": flags}
+
+
+def train(spec: RunSpec, folder: Path) -> None:
+    """Make the run, or what is left of it."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            spec.agent().learn(spec.steps, progress=False, out=folder)
+            return
+        except RunFolderBusyError:
+            # A worker of an experiment that was killed has a moment to keep its state.
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.5)
+
+
+def speed(environment: str, seconds: float = 1.0) -> float:
+    """Environment steps per second of training here, on one core, measured once compiled."""
+    import jax
+    import numpy as np
+
+    from actiongap.agent import Agent
+    from actiongap.learning import schedules
+
+    agent = Agent("clip_al", environment)
+    program, warmup = agent._task.program, agent.settings.warmup_steps
+    carry = program.warm_up(program.init(np.uint32(0)), np.int32(0), np.int32(warmup))
+    schedule = schedules.as_arrays(schedules.constant(agent.operator))
+    step, count = warmup, 64
+    while True:
+        began = time.monotonic()
+        carry = program.train(carry, schedule, np.int32(step), np.int32(step + count))
+        jax.block_until_ready(carry.diverged)
+        took = time.monotonic() - began
+        if took >= seconds:
+            return count / took
+        step, count = step + count, count * 2
+
+
+def _watch_parent() -> None:
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def main(arguments: list[str]) -> int:
+    """0: done. 130: stopped with its state kept. 2: it cannot be done; the last line on standard error says why."""
+    _watch_parent()
+    try:
+        if arguments[0] == "--speed":
+            print(speed(arguments[1]))
+        else:
+            train(RunSpec.from_json(json.loads(arguments[0])), Path(arguments[1]))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except (ValueError, OSError, ArithmeticError) as error:
+        print(f"{error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
