@@ -25,14 +25,13 @@ $(VENV)/.test: $(VENV)/.python $(BUILD_INPUTS)
 
 $(VENV)/.all: $(VENV)/.python $(BUILD_INPUTS)
 	$(PIP) $(TORCH)
-	$(PIP) -e ".[test,bench,tensorboard]"
+	$(PIP) -e ".[test,bench,tensorboard,atari,box2d,ray,browser]"
 	touch $(VENV)/.installed $(VENV)/.test $@
 
 demo: install
 	$(BIN)/actiongap chainwalk --out out/demo/chainwalk
-	$(BIN)/actiongap train pixelcopter --algo clip_al --steps 100_000 --out out/demo/pixelcopter-clip_al
-	$(BIN)/actiongap watch out/demo/pixelcopter-clip_al --out out/demo/pixelcopter-clip_al.gif
-	@echo "Open out/demo/chainwalk/index.html (the page) and out/demo/pixelcopter-clip_al.gif (the trained agent)."
+	$(BIN)/actiongap compare pixelcopter --algos dqn al clip_al --seeds 3 --steps 150_000 --out out/demo/pixelcopter
+	@echo "Open out/demo/pixelcopter/report/index.html (the report) and out/demo/chainwalk/index.html (the chain walk)."
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -26,21 +26,10 @@ from actiongap.training.run_folder import to_json
 
 ALGORITHMS = ("dqn", "soft_dqn", "al", "clip_al", "mdqn")
 ENVIRONMENTS = ("pixelcopter", *(f"minatar/{game}" for game in ("asterix", "breakout", "freeway", "seaquest")))
-COLUMNS = [
-    "evaluation_return",
-    "evaluation_return_std",
-    "evaluation_length",
-    "evaluation_cut",
-    "training_return",
-    "training_episodes",
-    "epsilon",
-    "loss",
-    "value",
-    "action_gap",
-    "q_taken",
-    "kept",
-    "agreement",
-]
+COLUMNS = (
+    *("evaluation_return", "evaluation_return_std", "evaluation_length", "evaluation_cut", "training_return"),
+    *("training_episodes", "epsilon", "loss", "value", "action_gap", "q_taken", "kept", "agreement"),
+)
 
 
 def write_runs(folder: Path, runs: int, evaluations: int) -> None:

@@ -95,7 +95,7 @@ def test_a_native_vector_in_every_mode_is_its_environments_stepped_by_hand(mode:
 
 
 def test_gymnasiums_own_vector_of_carts_has_no_step_across_episodes() -> None:
-    """CartPole's native vector: every valid transition obeys its equations, x' = x + .02 v; across a reset none would."""
+    """CartPole's native vector: every valid step obeys x' = x + .02 v, and one across a reset would not."""
     environment = envs.make(lambda: gymnasium.make_vec("CartPole-v1", 4, "vector_entry_point"))
     vector = environment.vector(4, 0)
     observation = vector.reset()

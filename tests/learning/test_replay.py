@@ -232,3 +232,58 @@ def test_a_step_of_a_scan_does_not_copy_the_ring():
 def test_bad_sizes_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         replays.create(**{"capacity": 10, "observation_shape": (10, 10, 4), "observation_dtype": bool} | options)
+
+
+def test_what_is_not_valid_is_not_stored() -> None:
+    """Two streams, one of which often has nothing: each is as if it had been filled alone, over several rounds."""
+    together = replays.create(10, (1,), np.float32, num_envs=2)
+    alone = replays.create(5, (1,), np.float32)
+    chance = np.random.default_rng(0)
+    number = 0
+    for step in range(60):
+        valid = bool(chance.integers(2))
+        ends = step % 4 == 3
+        mine = np.full((1, 1), number, np.float32)
+        together = replays.insert(
+            together,
+            np.concatenate([np.full((1, 1), step, np.float32), mine]),
+            np.array([0, number]),
+            np.array([0.0, number]),
+            np.array([ends, number % 3 == 2]),
+            np.zeros(2, bool),
+            np.concatenate([np.full((1, 1), step + 1, np.float32), mine + 1]),
+            np.array([True, valid]),
+        )
+        if valid:
+            alone = replays.insert(
+                alone, mine, number, float(number), np.array([number % 3 == 2]), np.zeros(1, bool), mine + 1
+            )
+            number += 1
+        for name in ("frames", "slot", "action", "reward", "end", "next_slot", "transitions", "oldest"):
+            assert np.array_equal(getattr(together, name)[1:], getattr(alone, name)), name
+    assert 20 < number < 40
+
+
+def test_a_cut_episode_is_not_joined_to_the_next() -> None:
+    replay = replays.create(20, (1,), np.float32)
+
+    def step(replay: replays.Replay, cell: int) -> replays.Replay:
+        here, no = np.full((1, 1), cell, np.float32), np.zeros(1, bool)
+        return replays.insert(replay, here, 0, 1.0, no, no, here + 1)
+
+    for cell in (10, 11):
+        replay = step(replay, cell)
+    replay = replays.cut_episodes(replays.cut_episodes(replay))
+    assert int(replays.size(replay, 3)) == 2
+    for cell in (50, 51, 52):
+        replay = step(replay, cell)
+    batch = replays.sample(replay, jax.random.key(0), 200, 0.5, 3)
+    seen = set(
+        zip(
+            batch.observation[:, 0].tolist(),
+            batch.next_observation[:, 0].tolist(),
+            batch.discount.tolist(),
+            strict=True,
+        )
+    )
+    assert seen == {(10.0, 12.0, 0.25), (11.0, 12.0, 0.5), (50.0, 53.0, 0.125)}

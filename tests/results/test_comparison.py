@@ -64,6 +64,14 @@ def test_scored_at_an_earlier_step(tmp_path: Path) -> None:
     assert compare(tmp_path, at=45_000).entries["pixelcopter", "dqn"].mean == pytest.approx(expected)
 
 
+def test_the_same_run_in_two_folders_counts_once(tmp_path: Path) -> None:
+    written_runs.write_run(tmp_path / "a", level=10.0)
+    written_runs.write_run(tmp_path / "b", level=20.0)
+    comparison = compare(tmp_path)
+    np.testing.assert_allclose(comparison.entries["pixelcopter", "dqn"].scores, [10])
+    assert "dqn with seed 0 again" in comparison.problems[0]
+
+
 def test_failed_missing_and_broken_runs_are_named(tmp_path: Path) -> None:
     written_runs.write_grid(tmp_path, {"pixelcopter": {"dqn": [10.0]}})
     written_runs.write_run(tmp_path, algorithm="al", state="diverged", evaluations=3)

@@ -78,5 +78,5 @@ def test_the_table_measures_the_shipped_score_again() -> None:
 def test_what_cannot_be_measured_is_refused() -> None:
     with pytest.raises(ValueError, match="play at least 2"):
         random_policy.table(["minatar/breakout"], episodes=1)
-    with pytest.raises(ValueError, match="no game is called"):
+    with pytest.raises(ValueError, match="no environment is called"):
         random_policy.table(["minatar/pong"])

@@ -1,4 +1,4 @@
-"""Training outside of JAX: what it stores, that it is `fused` in another place, where it may be cut, what it resumes."""
+"""Training outside of JAX: what it stores, that it learns as `fused` does, where it may be cut, what it resumes."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_no_stored_transition_leads_from_one_episode_into_another(mode: Autorese
     def make() -> gymnasium.vector.VectorEnv:
         return SyncVectorEnv([lambda: limited_line(reuses=False)] * 3, autoreset_mode=mode)
 
-    carry = trained(600, environment=envs.make(make), num_envs=3, n_step=2, replay_capacity=3000)
+    carry = trained(600, environment=envs.make(make), num_envs=3, n_step=2, replay_capacity=3000, warmup_steps=99)
     one = jax.device_get(replays.sample(carry.replay, jax.random.key(0), 3000, 0.5))
     assert np.array_equal(one.observation[:, 0], one.next_observation[:, 0])
     assert np.array_equal(one.observation[:, 1] + 1, one.next_observation[:, 1])
@@ -108,7 +108,7 @@ def test_the_target_network_is_the_online_one_of_the_last_sync() -> None:
     assert same_bits(at_sync.learner.target, before.learner.online)
     assert same_bits(later.learner.target, at_sync.learner.online)
     # With 3 environments, a step of all may jump over the first step of a period: then it is the next one.
-    before, later = trained(141, num_envs=3), trained(150, num_envs=3)
+    before, later = (trained(steps, num_envs=3, warmup_steps=99) for steps in (141, 150))
     assert same_bits(later.learner.target, before.learner.online)
 
 

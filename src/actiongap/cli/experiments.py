@@ -307,7 +307,7 @@ def _print_scores(comparison: Comparison) -> None:
             if entry is None:
                 continue
             low, high = entry.interval
-            gain = "" if entry.improvement is None else f"{entry.improvement.mean():+.1f}"
+            gain = "" if entry.improvement is None else f"{round(entry.improvement.mean(), 1) + 0.0:+.1f}"
             table.add_row(
                 variant,
                 str(len(entry.seeds)),

@@ -1,4 +1,4 @@
-"""One `make` for every environment: a JAX game, a Gymnasium environment by name, an instance, or a function."""
+"""One `make` for every environment: a JAX game, an Atari or Gymnasium one by name, an instance, or a function."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import gymnasium
 from gymnasium.vector import VectorEnv
 
 from actiongap import games
+from actiongap.envs import atari
 from actiongap.envs.core import Environment, Transition, UnusableEnvironmentError, VectorEnvironment
 from actiongap.envs.game_adapter import GameEnvironment
 from actiongap.envs.gymnasium_adapter import ByFunction, ById, CopyOf, describe
@@ -35,18 +36,21 @@ def make(environment: Any) -> Environment:
 
 def is_known(name: str) -> bool:
     """Whether there is an environment of this name."""
-    return name in games.names() or name in gymnasium.registry
+    return name in games.names() or (atari.is_known(name) if atari.is_meant(name) else name in gymnasium.registry)
 
 
 def _by_name(name: str) -> Environment:
     if name in games.names():
         return GameEnvironment(games.make(name))
+    if atari.is_meant(name):
+        return atari.make(name)
     # A name with a colon is of a module that registers it.
     if name not in gymnasium.registry and ":" not in name:
-        known = [*games.names(), *gymnasium.registry]
+        known = dict.fromkeys([*games.names(), *gymnasium.registry, *atari.names()])
         near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
         raise UnusableEnvironmentError(
             f"no environment is called {name!r}; near: {', '.join(near) or 'none'}. "
-            f"There are {', '.join(games.names())}, and those of Gymnasium, such as CartPole-v1"
+            f"There are {', '.join(games.names())}, Atari's, such as ALE/Gopher-v5, and those of Gymnasium, such as "
+            "CartPole-v1"
         )
     return describe(ById(name))

@@ -57,6 +57,9 @@ def speed(environment: str, seconds: float = 1.0) -> float:
     carry = program.warm_up(program.init(np.uint32(0)), np.int32(0), np.int32(warmup))
     schedule = schedules.as_arrays(schedules.constant(agent.operator))
     step, count = warmup, 64
+    carry = program.train(carry, schedule, np.int32(step), np.int32(step + count))  # compiles
+    jax.block_until_ready(carry.diverged)
+    step += count
     while True:
         began = time.monotonic()
         carry = program.train(carry, schedule, np.int32(step), np.int32(step + count))

@@ -186,7 +186,7 @@ def check(settings: Settings, operator: Operator) -> None:
     if settings.n_step * settings.num_envs > settings.warmup_steps + settings.num_envs:
         raise ValueError(
             f"n_step is {settings.n_step} and warmup_steps {settings.warmup_steps}: no return of n steps is complete "
-            "at the first update; warmup_steps must be at least (n_step - 1) num_envs"
+            "at the first update; warmup_steps must be at least n_step - 1 for each environment"
         )
     if settings.num_envs > min(settings.replay_capacity, settings.evaluation_period_steps):
         raise ValueError(

@@ -107,6 +107,8 @@ def compare(
     rows = {str(run): rows for run, rows in table.groupby("run", observed=True)} if len(table) else {}
     with_rows = [run for run in readable if str(run.path) in rows]
     problems += [f"{run.name}: it has no evaluation that can be read" for run in readable if str(run.path) not in rows]
+    with_rows, repeated = _without_repeats(with_rows)
+    problems += repeated
     environments = tuple(dict.fromkeys(run.environment for run in with_rows))
     variants = tuple(dict.fromkeys(run.variant for run in with_rows))
     if not variants:
@@ -147,6 +149,17 @@ def compare(
         runs=tuple(found),
         experiments=experiments,
     )
+
+
+def _without_repeats(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
+    """One run for each environment, variant and seed, and a note on each that is there again."""
+    first: dict[tuple[str, str, int], Run] = {}
+    notes = []
+    for run in runs:
+        known = first.setdefault((run.environment, run.variant, run.seed), run)
+        if known is not run:
+            notes.append(f"{run.path} is {run.variant} with seed {run.seed} again, as {known.path}: left out")
+    return list(first.values()), notes
 
 
 def _scoring_step(here: Sequence[Run], rows: Mapping[str, Any], at: int | None) -> tuple[int, list[str]]:

@@ -221,14 +221,19 @@ def _why(one: Entry, other: Entry, between: Difference) -> str:
 
 
 def _amount(between: Difference) -> str:
-    return f"{between.value:+.0f}%" if between.in_percent else f"{between.value:+.3g}"
+    return _signed(between.value, between.in_percent)
 
 
 def _range(between: Difference) -> str:
     if between.interval is None:
         return "unknown"
     low, high = between.interval
-    return f"{low:+.0f}% to {high:+.0f}%" if between.in_percent else f"{low:+.3g} to {high:+.3g}"
+    return f"{_signed(low, between.in_percent)} to {_signed(high, between.in_percent)}"
+
+
+def _signed(value: float, in_percent: bool) -> str:
+    # A decimal near 0, so that an interval that holds 0 does not seem to end there.
+    return f"{value:+.{0 if abs(value) >= 10 else 1}f}%" if in_percent else f"{value:+.3g}"
 
 
 def number(value: float) -> str:

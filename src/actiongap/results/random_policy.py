@@ -14,11 +14,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from actiongap import games
+from actiongap import envs, games
+from actiongap.envs.core import Environment
+from actiongap.envs.game_adapter import GameEnvironment
 from actiongap.games.core import Game, GameState
 from actiongap.learning import settings
 from actiongap.results.statistics import mean_and_errors
 from actiongap.training.evaluation import Episodes, evaluate
+from actiongap.training.hosted import play_episodes
 
 Array = jax.Array
 
@@ -28,12 +31,19 @@ def table(environment_names: Sequence[str] = (), episodes: int = 1000, seed: int
     return {name: _row(name, episodes, seed) for name in environment_names or games.names()}
 
 
-def measure(game: Game, episodes: int = 1000, seed: int = 0) -> Episodes:
+def measure(environment: Game | Environment, episodes: int = 1000, seed: int = 0) -> Episodes:
     """Play at random: the returns and lengths of so many episodes. `cut` tells which the limit of steps stopped."""
     if episodes < 2:
         raise ValueError(f"episodes is {episodes}; play at least 2, for a mean with its error")
-    player = _PlaysItself(*(getattr(game, field.name) for field in fields(Game)))
-    return jax.device_get(_play(player, jax.random.key(seed), episodes, _limit_steps(game.name)))
+    game = environment.game if isinstance(environment, GameEnvironment) else environment
+    limit_steps = _limit_steps(game.name)
+    if isinstance(game, Game):
+        player = _PlaysItself(*(getattr(game, field.name) for field in fields(Game)))
+        return jax.device_get(_play(player, jax.random.key(seed), episodes, limit_steps))
+    chance, actions = np.random.default_rng(seed), game.num_actions
+    return play_episodes(
+        game, lambda observation: chance.integers(actions, size=len(observation)), seed, 0, episodes, limit_steps
+    )
 
 
 @dataclass(frozen=True)
@@ -55,8 +65,8 @@ def _limit_steps(environment_name: str) -> int:
 
 
 def _row(name: str, episodes: int, seed: int) -> dict[str, Any]:
-    game = games.make(name)
-    played = measure(game, episodes, seed)
+    environment = envs.make(name)
+    played = measure(environment, episodes, seed)
     summary = mean_and_errors(played.returns)
     return {
         "mean": summary.mean,
@@ -64,7 +74,7 @@ def _row(name: str, episodes: int, seed: int) -> dict[str, Any]:
         "mean_length_steps": float(np.mean(played.lengths)),
         "episodes": episodes,
         "seed": seed,
-        "limit_steps": min(_limit_steps(name), game.time_limit or _limit_steps(name)),
+        "limit_steps": min(_limit_steps(name), environment.time_limit or _limit_steps(name)),
         "cut_episodes": int(np.sum(played.cut)),
         "command": f"actiongap random-scores {name} --episodes {episodes} --seed {seed}",
     }

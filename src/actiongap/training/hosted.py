@@ -231,7 +231,7 @@ def program(environment: Environment, settings: Settings, build_network: Network
 
     def evaluate(parameters: Any, seed: Any, step: Any) -> Episodes:
         leaves = jax.tree.leaves(parameters)
-        return _play_episodes(
+        return play_episodes(
             environment,
             lambda observation: np.asarray(greedy(leaves, observation)),
             int(seed),
@@ -279,7 +279,7 @@ def program(environment: Environment, settings: Settings, build_network: Network
     )
 
 
-def _play_episodes(
+def play_episodes(
     environment: Environment,
     choose: Callable[[np.ndarray], np.ndarray],
     seed: int,

@@ -61,7 +61,8 @@ def local_only() -> Iterator[None]:
     """While inside, what Ray starts listens on 127.0.0.1 only; and it starts no process before there is work."""
     from ray._private import ray_constants
 
-    variables = {_LOCAL_ONLY: "0", "RAY_prestart_worker_first_driver": "0"}
+    # Ray's workers would give way to everything else on the machine, the learner included.
+    variables = {_LOCAL_ONLY: "0", "RAY_prestart_worker_first_driver": "0", "RAY_worker_niceness": "0"}
     before = {name: os.environ.get(name) for name in variables}
     is_cluster = ray_constants.ENABLE_RAY_CLUSTER
     os.environ.update(variables)

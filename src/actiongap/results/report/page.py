@@ -241,7 +241,7 @@ def _environment_table(comparison: Comparison, environment: str) -> str:
         + (f"A random policy scores {number(random)}. " if random is not None else "The random score is not known. ")
         + "Steps: the median over runs, and how many runs got there."
     )
-    return _wide(f"<table><caption>{_text(caption)}</caption>{_head(header)}<tbody>{''.join(rows)}</tbody></table>")
+    return _wide(f"<table>{_head(header)}<tbody>{''.join(rows)}</tbody></table>", caption)
 
 
 def _entry_cells(entry: Entry, comparison: Comparison) -> list[str]:
@@ -289,7 +289,7 @@ def _aggregate_table(comparison: Comparison) -> str:
         rows.append(f"<tr{' class=best' if variant == best else ''}>{row}</tr>")
     header = ["Variant", "Environments", "IQM [95%]", f"Mean over {base}, %", f"P(better than {base}) [95%]"]
     caption = f"Over all environments, of normalised scores: 0 is random play, 1 is {base}."
-    return _wide(f"<table><caption>{_text(caption)}</caption>{_head(header)}<tbody>{''.join(rows)}</tbody></table>")
+    return _wide(f"<table>{_head(header)}<tbody>{''.join(rows)}</tbody></table>", caption)
 
 
 def _read_table(table: tables.Table) -> str:
@@ -299,7 +299,7 @@ def _read_table(table: tables.Table) -> str:
         + "</tr>"
         for row in table.rows
     )
-    return _wide(f"<table><caption>{_text(table.caption)}</caption>{_head(table.header)}<tbody>{rows}</tbody></table>")
+    return _wide(f"<table>{_head(table.header)}<tbody>{rows}</tbody></table>", table.caption)
 
 
 def _interval_plot(comparison: Comparison, environment: str) -> str:
@@ -391,20 +391,22 @@ def _settings(comparison: Comparison) -> str:
     different = [name for name in names if name not in same]
     parts = []
     if different:
-        rows = []
+        # A variant with the same numbers on several environments is one row.
+        places: dict[tuple[str, ...], list[str]] = {}
         for (environment, variant), group in by_group.items():
-            cells = [
+            numbers = [
                 " / ".join(dict.fromkeys(str(run.numbers.get(name, tables.NOTHING)) for run in group))
                 for name in different
             ]
-            rows.append(
-                f'<tr><th scope="row">{_text(labels.variant(variant))}</th>'
-                f"<td>{_text(labels.environment(environment))}</td>"
-                + "".join(f"<td>{_text(cell)}</td>" for cell in cells)
-                + "</tr>"
-            )
+            places.setdefault((labels.variant(variant), *numbers), []).append(labels.environment(environment))
+        rows = [
+            f'<tr><th scope="row">{_text(variant)}</th><td>{_text(", ".join(environments))}</td>'
+            + "".join(f"<td>{_text(value)}</td>" for value in told)
+            + "</tr>"
+            for (variant, *told), environments in places.items()
+        ]
         header = _head(["Variant", "Environment", *different])
-        parts.append(_wide(f"<table><caption>What differs</caption>{header}<tbody>{''.join(rows)}</tbody></table>"))
+        parts.append(_wide(f"<table>{header}<tbody>{''.join(rows)}</tbody></table>", "What differs"))
     shared = [(name, known[0].numbers[name]) for name in names if name in same]
     parts.append(f"<details><summary>Shared by all runs: {len(shared)} settings</summary>{_pairs(shared)}</details>")
     parts.append("<h3>Made with</h3>" + _pairs(_circumstances(known)))
@@ -488,8 +490,11 @@ def _head(names: Iterable[str]) -> str:
     return "<thead><tr>" + "".join(f'<th scope="col">{_text(name)}</th>' for name in names) + "</tr></thead>"
 
 
-def _wide(table: str) -> str:
-    return f'<div class="wide" tabindex="0" role="region" aria-label="table, scrolls sideways">{table}</div>'
+def _wide(table: str, caption: str = "") -> str:
+    """A table that scrolls by itself where it does not fit; its caption stays."""
+    above = f'<p class="caption">{_text(caption)}</p>' if caption else ""
+    name = _text(caption or "table")
+    return f'{above}<div class="wide" tabindex="0" role="region" aria-label="{name}">{table}</div>'
 
 
 def _swatch(place: int) -> str:

@@ -1,0 +1,133 @@
+"""What Ape-X adds to the settings of training, and the two sets of numbers that are shipped.
+
+    paper     the base of the clipped Advantage Learning paper's Atari runs: uniform replay, n = 5, nothing else
+    horgan    Horgan et al. (2018): prioritised replay, n = 3, double, duelling, large batches and a large replay
+
+A preset says only what is Ape-X's own. The network, the optimiser, gamma, the loss and the evaluation are those of
+`learning.settings.defaults(environment)`, which for Atari are the paper's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from actiongap.learning.settings import Settings
+
+
+@dataclass(frozen=True)
+class ApexSettings:
+    """Plain numbers and switches, kept in settings.json."""
+
+    # Who plays, and how much at a time. Weights are renewed at the start of a block.
+    actors: int = 8
+    envs_per_actor: int = 1
+    block_steps: int = 100
+    epsilon_base: float = 0.4
+    epsilon_exponent: float = 7.0
+    # Replay.
+    shards: int = 1
+    prioritised: bool = False
+    priority_exponent: float = 0.6
+    importance_exponent: float = 0.4
+    # How often a transition is drawn on average; 0: as often as in one process, batch_size * updates_per_step.
+    samples_per_insert: float = 0.0
+    # How many samples the learner may be ahead, or behind; 0: what fits the sizes of blocks and batches.
+    samples_tolerance: float = 0.0
+    # Whether actors wait for a learner that is too far behind. The learner always waits if it is too far ahead.
+    actors_wait: bool = True
+    # The learner.
+    target_period_updates: int = 250
+    publish_updates: int = 20
+    prefetched_requests: int = 2
+    # How often in a row an actor or a shard may fail before the run stops; and whether checkpoints hold the replay.
+    max_restarts: int = 3
+    save_replay: bool = True
+
+
+PRESETS: dict[str, tuple[ApexSettings, dict[str, Any]]] = {
+    "paper": (
+        ApexSettings(),
+        {"n_step": 5, "batch_size": 128, "replay_capacity": 50_000, "warmup_steps": 5_000},
+    ),
+    "horgan": (
+        # 19 batches of 512 a second were drawn while about 12,500 transitions a second came in.
+        ApexSettings(prioritised=True, target_period_updates=2_500, samples_per_insert=0.8),
+        {
+            "n_step": 3,
+            "batch_size": 512,
+            "replay_capacity": 2_000_000,
+            "warmup_steps": 50_000,
+            "double": True,
+            "duelling": True,
+        },
+    ),
+}
+
+
+def preset(name: str = "paper", **overrides: Any) -> tuple[ApexSettings, dict[str, Any]]:
+    """A preset by its name: Ape-X's own settings, with these overrides, and what it sets of `Settings`."""
+    if name not in PRESETS:
+        raise ValueError(f"there is no preset {name!r}; there are: {', '.join(PRESETS)}")
+    known = [field.name for field in fields(ApexSettings)]
+    for key in overrides:
+        if key not in known:
+            raise ValueError(f"Ape-X has no setting {key!r}; it has: {', '.join(known)}")
+    apex, of_settings = PRESETS[name]
+    return replace(apex, **overrides), dict(of_settings)
+
+
+_PREFIX = "apex_"
+_UNSURE = {"deterministic": False}
+
+
+def describe(apex: ApexSettings) -> dict[str, Any]:
+    """What settings.json tells of Ape-X, among the other settings."""
+    return {_PREFIX + name: value for name, value in asdict(apex).items()} | _UNSURE
+
+
+def split(kept: dict[str, Any]) -> tuple[ApexSettings | None, dict[str, Any]]:
+    """The settings of a run's folder, apart: those of Ape-X, or None if it was none, and the others."""
+    others = {name: value for name, value in kept.items() if not name.startswith(_PREFIX) and name not in _UNSURE}
+    ours = {name.removeprefix(_PREFIX): value for name, value in kept.items() if name.startswith(_PREFIX)}
+    return (ApexSettings(**ours) if ours else None), others
+
+
+def check(apex: ApexSettings, settings: Settings) -> None:
+    """Refuse what is out of range, and what does not fit together."""
+    for field in fields(ApexSettings):
+        value, default = getattr(apex, field.name), field.default
+        kind: Any = bool if isinstance(default, bool) else (int if isinstance(default, int) else (int, float))
+        if not isinstance(value, kind) or (isinstance(value, bool) and not isinstance(default, bool)):
+            raise ValueError(f"{field.name} is {value!r}; it must be like {default!r}")
+        least = 0 if isinstance(default, float) or field.name == "max_restarts" else 1
+        if not isinstance(default, bool) and not least <= value < float("inf"):
+            raise ValueError(f"{field.name} is {value!r}; it must be {least} or more")
+    if apex.epsilon_base > 1:
+        raise ValueError(f"epsilon_base is {apex.epsilon_base}; it must be in [0, 1]")
+    block = apex.block_steps * apex.envs_per_actor
+    if settings.replay_capacity // apex.shards < 4 * block:
+        raise ValueError(
+            f"replay_capacity is {settings.replay_capacity:,} in {apex.shards} shards, and a block of an actor is "
+            f"{block:,} transitions; each shard must hold at least 4 blocks: try a smaller block_steps"
+        )
+    if settings.warmup_steps > settings.replay_capacity:
+        raise ValueError(
+            f"warmup_steps is {settings.warmup_steps:,} and replay_capacity {settings.replay_capacity:,}: "
+            "the replay cannot hold what learning waits for"
+        )
+
+
+def epsilons(apex: ApexSettings) -> np.ndarray:
+    """eps_i = base^(1 + exponent i / (N - 1)) over all N environments, [actors, envs_per_actor]; base if N is 1."""
+    number = apex.actors * apex.envs_per_actor
+    share = np.arange(number) / max(number - 1, 1)
+    ladder = apex.epsilon_base ** (1 + apex.epsilon_exponent * share)
+    return ladder.reshape(apex.actors, apex.envs_per_actor).astype(np.float32)
+
+
+def samples_per_insert(apex: ApexSettings, settings: Settings) -> float:
+    """How often a transition is drawn on average."""
+    return apex.samples_per_insert or float(settings.batch_size * settings.updates_per_step)
