@@ -45,16 +45,18 @@ def _value(text: str) -> Any:
     return text
 
 
-Steps = Annotated[
-    int | None,
-    tyro.constructors.PrimitiveConstructorSpec(
+def _count(unless_given: str) -> Any:
+    return tyro.constructors.PrimitiveConstructorSpec(
         nargs=1,
         metavar="STEPS",
         instance_from_str=lambda arguments: whole_number(arguments[0]),
         is_instance=lambda value: value is None or isinstance(value, int),
-        str_from_instance=lambda value: ["the paper's" if value is None else str(value)],
-    ),
-]
+        str_from_instance=lambda value: [unless_given if value is None else str(value)],
+    )
+
+
+Steps = Annotated[int | None, _count("the paper's")]
+AtStep = Annotated[int | None, _count("the end")]
 Override = Annotated[
     tuple[str, Any],
     tyro.constructors.PrimitiveConstructorSpec(

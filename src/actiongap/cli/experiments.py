@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from actiongap.cli.agents import as_file_name
-from actiongap.cli.arguments import Algorithms, Overrides, Steps, Variations
+from actiongap.cli.arguments import Algorithms, AtStep, Overrides, Steps, Variations
 
 if TYPE_CHECKING:
     from actiongap.experiments.executors import Executor
@@ -121,7 +121,7 @@ def report(
     folders: tyro.conf.Positional[tuple[Path, ...]],
     out: Path | None = None,
     baseline: str | None = None,
-    at: Steps = None,
+    at: AtStep = None,
     title: str | None = None,
     gif: bool = True,
 ) -> None:
