@@ -25,6 +25,9 @@ from actiongap.learning.settings import Settings
 from actiongap.operators import Operator
 from actiongap.training import checkpoint, compilation, run
 from actiongap.training import progress as progresses
+from actiongap.training.apex import settings as apex_settings
+from actiongap.training.apex import state as apex_state
+from actiongap.training.apex.settings import ApexSettings
 from actiongap.training.evaluation import Episodes
 from actiongap.training.program import NetworkBuilder
 from actiongap.training.run_folder import Callback, RunFolder, RunFolderError, describe, read_settings
@@ -91,6 +94,7 @@ class Agent:
         self._task = run.Task(made, settings, operator, int(seed), by_rule, schedule, build_network)
         self._state: run.State | None = None
         self._home: Path | None = None
+        self._apex: ApexSettings | None = None
         compilation.use_cache()
 
     @property
@@ -140,12 +144,9 @@ class Agent:
         With `out`, the run is kept in that folder. If the folder has this run already, a new agent goes on from where
         it stopped, up to `steps` in all: the same command, given again, finishes what was interrupted.
         """
-        steps = self.settings.training_steps if steps is None else steps
-        if isinstance(steps, bool) or int(steps) != steps or steps < 0:
-            raise ValueError(f"steps is {steps!r}; it must be a whole number, 0 or more")
-        stop = self.step + int(steps)
-        if stop >= 2**31:
-            raise ValueError(f"{stop:,} steps in all are more than the counters hold; at most 2^31 - 1")
+        if self._apex is not None:
+            raise ValueError("this agent learned with actors: go on with learn_with_actors")
+        stop = self._stop(steps)
         folder = None if out is None else self._open(Path(out))
         try:
             state = self._current()
@@ -154,6 +155,39 @@ class Agent:
         finally:
             if folder is not None:
                 folder.close()
+        return self
+
+    def learn_with_actors(
+        self,
+        steps: int | None = None,
+        apex: ApexSettings | None = None,
+        out: str | Path | None = None,
+        address: str | None = None,
+        progress: bool = True,
+        callbacks: Sequence[Callback] = (),
+        checkpoint_seconds: float = 60.0,
+        dashboard: bool = False,
+    ) -> Agent:
+        """Learn by Ape-X: actors on the Ray cluster at the address, or on one that is started here for the purpose.
+
+        Up to `steps` environment steps of all actors. With `out`, a run that is in that folder is gone on with.
+        `training.apex.settings.preset` gives Ape-X's settings, and the overrides of an agent that go with them.
+        """
+        from actiongap.training.apex import run as apex_run
+
+        if self._apex is None and self._state is not None:
+            raise ValueError("this agent has learned without actors: make a new one to learn with them")
+        stop = self._stop(steps, since=0)
+        self._apex = apex or self._apex or ApexSettings()
+        folder = None if out is None else RunFolder(out, self.identity())
+        try:
+            state = apex_run.train(
+                self._task, self._apex, stop, folder, address, progress, callbacks, checkpoint_seconds, dashboard
+            )
+        finally:
+            if folder is not None:
+                folder.close()
+        self._take(state)
         return self
 
     def q_values(self, observation: Any) -> np.ndarray:
@@ -191,6 +225,8 @@ class Agent:
 
     def save(self, folder: str | Path) -> None:
         """Keep the agent in a folder, with all that it takes to go on learning."""
+        if self._apex is not None:
+            raise ValueError("an agent that learned with actors is kept by the folder given to learn_with_actors")
         state = self._current()
         opened = self._open(Path(folder))
         try:
@@ -203,8 +239,14 @@ class Agent:
     def load(cls, folder: str | Path, environment: Any = None, network: NetworkBuilder | None = None) -> Agent:
         """The agent of a folder, as it was at its last checkpoint. What is one's own, environment or network, is given
         again."""
-        agent = cls._from_settings(read_settings(folder), environment, network)
-        agent._state = run.load(agent._task, folder)
+        kept = read_settings(folder)
+        apex, kept["settings"] = apex_settings.split(kept["settings"])
+        agent = cls._from_settings(kept, environment, network)
+        if apex is None:
+            agent._state = run.load(agent._task, folder)
+        else:
+            agent._apex = apex
+            agent._take(apex_state.load(agent._task, folder))
         agent._home = Path(folder).resolve()
         return agent
 
@@ -230,6 +272,21 @@ class Agent:
         agent._task = dataclasses.replace(agent._task, find_lower_bound=by_rule)
         return agent
 
+    def _stop(self, steps: int | None, since: int | None = None) -> int:
+        """The step to learn up to, for so many steps more."""
+        steps = self.settings.training_steps if steps is None else steps
+        if isinstance(steps, bool) or int(steps) != steps or steps < 0:
+            raise ValueError(f"steps is {steps!r}; it must be a whole number, 0 or more")
+        stop = (self.step if since is None else since) + int(steps)
+        if stop >= 2**31:
+            raise ValueError(f"{stop:,} steps in all are more than the counters hold; at most 2^31 - 1")
+        return stop
+
+    def _take(self, learned: apex_state.State) -> None:
+        """Be the agent that actors and a learner have made."""
+        carry = self._task.program.init(np.uint32(self.seed))._replace(learner=learned.learner)
+        self._state = run.State(learned.step, carry, learned.rows, learned.episodes)
+
     def _current(self) -> run.State:
         if self._state is None:
             self._state = run.start(self._task)
@@ -239,6 +296,8 @@ class Agent:
         """What makes this run another than others. How long it lasts does not."""
         settings = dataclasses.asdict(self.settings)
         settings.pop("training_steps")
+        if self._apex is not None:
+            settings |= apex_settings.describe(self._apex)
         operator = self._task.operator._asdict()
         if self._task.find_lower_bound:
             operator["lower_bound"] = _BY_RULE

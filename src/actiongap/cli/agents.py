@@ -47,24 +47,56 @@ def train(
     settings: Overrides = (),
     tensorboard: bool = False,
     quiet: bool = False,
+    apex: bool = False,
+    actors: int | None = None,
+    envs_per_actor: int | None = None,
+    shards: int | None = None,
+    preset: str | None = None,
+    address: str | None = None,
+    dashboard: bool = False,
 ) -> None:
     """Train an agent. The same command, given again, goes on where it was stopped.
 
     Args:
-        environment: A name that `actiongap info` lists, such as minatar/breakout or pixelcopter.
+        environment: A name that `actiongap list` shows, such as minatar/breakout, or Gymnasium has, such as CartPole-v1.
         steps: Environment steps in all, such as 200000, 200_000 or 1e6; by default the paper's.
         seed: Another seed has another network, other games and other batches.
         out: The run's folder; by default runs/ENVIRONMENT-ALGO-SEED.
         tensorboard: Also write TensorBoard events into the folder's `tensorboard` (needs the extra `tensorboard`).
         quiet: Show no progress.
+        apex: Learn by Ape-X on Ray: actors play, one learner learns (needs the extra `ray`).
+        actors: Ape-X: how many; by default 8.
+        envs_per_actor: Ape-X: environments that each actor plays side by side; by default 1.
+        shards: Ape-X: parts of the replay, each a process; by default 1.
+        preset: Ape-X: `paper` (uniform replay, n = 5; the default) or `horgan` (prioritised, double, duelling, n = 3).
+        address: Ape-X: HOST:PORT of the Ray cluster to use; by default one is started on this machine.
+        dashboard: Ape-X: start Ray's dashboard, too.
     """
     from actiongap.agent import Agent
     from actiongap.training.run_folder import Callback, TensorBoard
 
-    agent = Agent(algo, environment, seed, **dict(settings))
+    own = {"actors": actors, "envs_per_actor": envs_per_actor, "shards": shards}
+    given = {name: value for name, value in {**own, "preset": preset, "address": address}.items() if value is not None}
+    if given and not apex:
+        raise ValueError(f"{', '.join(given)}: this is Ape-X's; add --apex")
+    overrides = dict(settings)
+    if apex:
+        from dataclasses import fields
+
+        from actiongap.training.apex import settings as apex_settings
+
+        known = {field.name for field in fields(apex_settings.ApexSettings)}
+        chosen = {name: overrides.pop(name) for name in list(overrides) if name in known}
+        chosen |= {name: value for name, value in own.items() if value is not None}
+        of_apex, changes = apex_settings.preset(preset or "paper", **chosen)
+        overrides = changes | overrides
+    agent = Agent(algo, environment, seed, **overrides)
     folder = Path("runs") / f"{as_file_name(environment)}-{algo}-{seed}" if out is None else out
     callbacks: list[Callback] = [TensorBoard(folder / "tensorboard")] if tensorboard else []
-    agent.learn(steps, progress=not quiet, out=folder, callbacks=callbacks)
+    if apex:
+        agent.learn_with_actors(steps, of_apex, folder, address, not quiet, callbacks, dashboard=dashboard)
+    else:
+        agent.learn(steps, progress=not quiet, out=folder, callbacks=callbacks)
     last = agent.rows[-1] if agent.rows else None
     score = "" if last is None else f", return {last['evaluation_return']:.2f} at step {last['step']:,}"
     print(f"{folder}: {agent.step:,} steps{score}")

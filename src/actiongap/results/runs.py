@@ -49,8 +49,13 @@ class Run:
 
     @property
     def numbers(self) -> dict[str, Any]:
-        """The operator's numbers and the settings, as one flat record."""
-        return {**self.settings.get("settings", {}), **self.settings.get("operator", {})}
+        """The operator's numbers and the settings, as one flat record; of Ape-X's only the number of actors."""
+        settings = {
+            name: value
+            for name, value in self.settings.get("settings", {}).items()
+            if name == "apex_actors" or not (name.startswith("apex_") or name == "deterministic")
+        }
+        return {**settings, **self.settings.get("operator", {})}
 
 
 def find(*folders: str | Path) -> list[Run]:

@@ -7,11 +7,9 @@ and started again goes on from it as if nothing had been.
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,11 +25,11 @@ from actiongap.learning.exploration import epsilon
 from actiongap.learning.schedules import Schedule
 from actiongap.learning.settings import Settings
 from actiongap.operators import Operator
-from actiongap.training import checkpoint, fused, hosted
-from actiongap.training.evaluation import Episodes
+from actiongap.training import checkpoint, fused, hosted, rows
 from actiongap.training.program import AnyCarry, NetworkBuilder, Program, forget_totals
 from actiongap.training.progress import Progress
 from actiongap.training.run_folder import CHECKPOINT, Callback, RunFolder, RunFolderError, read_table
+from actiongap.training.signals import stop_on_signals
 
 _CALL_SECONDS = 0.5
 _FIRST_CALL_STEPS = 64
@@ -149,7 +147,7 @@ def run(
     ending = "failed"
     message: str | None = None
     try:
-        with _signals() as stop_asked:
+        with stop_on_signals() as stop_asked:
             _run(task, state, stop, progress, folder, callbacks, checkpoint_seconds, stop_asked)
         if folder is not None:
             save(task, state, folder)
@@ -205,7 +203,7 @@ def _run(
             if folder is not None:
                 folder.add("episodes.csv", episodes)
                 speed = (state.step - row_step) / (began - row_at) if state.step > row_step else None
-                folder.add("timing.csv", [_timing(state.step, speed, now - began)])
+                folder.add("timing.csv", [rows.timing(state.step, speed, now - began)])
                 folder.add("metrics.csv", [row])
                 tell(folder, task, state, "running")
             row_step, row_at = state.step, now
@@ -256,48 +254,8 @@ def _measure(task: Task, state: State, schedule: Schedule) -> tuple[dict[str, An
     measured: Mapping[str, Any] = {}
     if step > 0 and step >= task.settings.warmup_steps:
         measured = jax.device_get(program.measure(carry, schedule, np.int32(step)))._asdict()
-    row = {
-        "step": step,
-        "evaluation_return": float(np.mean(played.returns, dtype=np.float64)),
-        "evaluation_return_std": float(np.std(played.returns, dtype=np.float64)),
-        "evaluation_length": float(np.mean(played.lengths)),
-        "evaluation_cut": int(np.sum(played.cut)),
-        "training_return": _ratio(totals.returns, totals.episodes),
-        "training_episodes": int(totals.episodes),
-        "epsilon": _short(epsilon(task.settings, step)),
-        "loss": _ratio(totals.loss, totals.updates),
-        "value": _short(measured.get("value")),
-        "action_gap": _short(measured.get("gap")),
-        "q_taken": _short(measured.get("q_taken")),
-        "kept": _ratio(measured.get("kept", 0), measured.get("non_greedy", 0)),
-        "agreement": _short(measured.get("agreement")),
-    }
-    return row, _episode_rows(step, played)
-
-
-def _episode_rows(step: int, played: Episodes) -> list[dict[str, Any]]:
-    return [
-        {"step": step, "episode": number, "return": _short(total), "length": int(length), "cut": int(cut)}
-        for number, (total, length, cut) in enumerate(zip(*played, strict=True))
-    ]
-
-
-def _timing(step: int, steps_per_s: float | None, evaluation_s: float) -> dict[str, Any]:
-    return {
-        "step": step,
-        "time_s": round(time.time(), 3),
-        "steps_per_s": None if steps_per_s is None else round(steps_per_s, 1),
-        "evaluation_s": round(evaluation_s, 3),
-    }
-
-
-def _short(value: Any) -> float | None:
-    """A float32 as the Python number with its shortest decimals."""
-    return None if value is None else float(str(np.float32(value)))
-
-
-def _ratio(total: Any, count: Any) -> float | None:
-    return float(total) / float(count) if count else None
+    told = rows.training(totals, rows.short(epsilon(task.settings, step)), measured)
+    return rows.evaluation(step, played) | told, rows.episodes(step, played)
 
 
 def _refuse_divergence(state: State) -> None:
@@ -324,26 +282,3 @@ def tell(folder: RunFolder, task: Task, state: State, ending: str, message: str 
         # A full disk, most likely, which is already being told; it must not hide the first error.
         if ending != "failed":
             raise
-
-
-@contextmanager
-def _signals() -> Iterator[threading.Event]:
-    """While inside, Ctrl-C or a termination stops the loop after its current call; a second one, at once."""
-    asked = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield asked
-        return
-    before = {}
-
-    def ask(number: int, frame: Any) -> None:
-        if asked.is_set():
-            raise KeyboardInterrupt
-        asked.set()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        before[number] = signal.signal(number, ask)
-    try:
-        yield asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -29,6 +29,7 @@ from actiongap.learning import schedules
 from actiongap.learning.learner import Batch, Learner, LearnerState, Metrics
 from actiongap.learning.schedules import Schedule
 from actiongap.operators import Operator
+from actiongap.training import rows
 from actiongap.training.apex import settings as apex_settings
 from actiongap.training.apex import state as states
 from actiongap.training.apex import view as views
@@ -39,15 +40,8 @@ from actiongap.training.apex.settings import ApexSettings
 from actiongap.training.apex.shard import Sample, Shard
 from actiongap.training.apex.state import State
 from actiongap.training.evaluation import Episodes
-from actiongap.training.program import make_learner
-from actiongap.training.run import (
-    Task,
-    TrainingDivergedError,
-    _episode_rows,
-    _ratio,
-    _short,
-    _timing,
-)
+from actiongap.training.program import Totals, make_learner
+from actiongap.training.run import Task, TrainingDivergedError
 from actiongap.training.run_folder import Callback, RunFolder
 
 _REQUEST_BYTES, _REQUEST_BATCHES = 4 * 2**20, 16
@@ -381,18 +375,9 @@ class Driver:
             batch = _batch(sample)
             metrics = self._measure(self._state.learner, self._schedule, np.int32(self._state.step), batch)
             measured = jax.device_get(metrics)._asdict()
-        row = {
-            "step": step,
-            "training_return": _ratio(sum(self._returns), len(self._returns)),
-            "training_episodes": len(self._returns),
-            "epsilon": _short(np.mean(apex_settings.epsilons(self._apex))),
-            "loss": _ratio(self._loss, self._loss_updates),
-            "value": _short(measured.get("value")),
-            "action_gap": _short(measured.get("gap")),
-            "q_taken": _short(measured.get("q_taken")),
-            "kept": _ratio(measured.get("kept", 0), measured.get("non_greedy", 0)),
-            "agreement": _short(measured.get("agreement")),
-        }
+        totals = Totals(self._loss, self._loss_updates, sum(self._returns), len(self._returns))  # type: ignore[arg-type]
+        exploration = rows.short(np.mean(apex_settings.epsilons(self._apex)))
+        row = {"step": step, **rows.training(totals, exploration, measured)}
         self._returns, self._loss, self._loss_updates = [], jnp.zeros(()), 0
         self._due.append((row, self._weights(newest=True)[1]))
 
@@ -412,21 +397,14 @@ class Driver:
         self._evaluating = False
         told, _ = self._due.popleft()
         step = told.pop("step")
-        row = {
-            "step": step,
-            "evaluation_return": float(np.mean(played.returns, dtype=np.float64)),
-            "evaluation_return_std": float(np.std(played.returns, dtype=np.float64)),
-            "evaluation_length": float(np.mean(played.lengths)),
-            "evaluation_cut": int(np.sum(played.cut)),
-            **told,
-        }
-        episodes = _episode_rows(step, played)
+        row = rows.evaluation(step, played) | told
+        episodes = rows.episodes(step, played)
         self._state.rows.append(row)
         self._state.episodes.extend(episodes)
         now = time.monotonic()
         if self._folder is not None:
             speed = (self._state.step - self._row_step) / (now - self._row_at)
-            timing = _timing(step, speed if step else None, now - began)
+            timing = rows.timing(step, speed if step else None, now - began)
             timing |= {
                 "updates": self._updates,
                 "staleness_updates": float(np.mean(self._staleness)) if self._staleness else None,

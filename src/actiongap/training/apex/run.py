@@ -15,8 +15,9 @@ from actiongap.training.apex.driver import Driver
 from actiongap.training.apex.members import MemberFailedError as MemberFailedError
 from actiongap.training.apex.settings import ApexSettings
 from actiongap.training.apex.state import State, load, start
-from actiongap.training.run import Task, TrainingDivergedError, TrainingInterrupted, _signals
+from actiongap.training.run import Task, TrainingDivergedError, TrainingInterrupted
 from actiongap.training.run_folder import Callback, RunFolder
+from actiongap.training.signals import stop_on_signals
 
 
 def train(
@@ -46,7 +47,7 @@ def train(
         compilation.use_cache()
         state = start(task) if folder is None else load(task, folder.path)
         driver = Driver(ray, task, apex, state, stop, folder, views.make(progress), callbacks, checkpoint_seconds)
-        with _signals() as stop_asked:
+        with stop_on_signals() as stop_asked:
             driver.run(stop_asked.is_set)
         if stop_asked.is_set():
             ending = "interrupted"
