@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,21 +34,6 @@ def local(runs: tuple[RunSpec, ...], tmp_path_factory: pytest.TempPathFactory) -
     return metrics(out, runs)
 
 
-@pytest.fixture
-def two_nodes() -> Iterator[Any]:
-    """A cluster of two raylets on this machine, with one core each."""
-    from ray.cluster_utils import Cluster
-
-    cluster = Cluster(
-        initialize_head=True,
-        head_node_args={"num_cpus": 1, "node_ip_address": "127.0.0.1", "include_dashboard": False},
-    )
-    second = cluster.add_node(num_cpus=1, node_ip_address="127.0.0.1")
-    yield cluster, second
-    ray.shutdown()
-    cluster.shutdown()
-
-
 def test_a_ray_started_here_gives_the_same_bits(
     runs: tuple[RunSpec, ...], local: dict[str, bytes], tmp_path: Path
 ) -> None:
@@ -67,6 +51,7 @@ def test_a_ray_started_here_gives_the_same_bits(
     assert not list(tmp_path.glob(".seen-*"))
 
 
+@pytest.mark.parametrize("two_nodes", [1], indirect=True)  # a core each: a run on each node
 def test_two_nodes_and_one_of_them_lost(
     two_nodes: Any, runs: tuple[RunSpec, ...], local: dict[str, bytes], tmp_path: Path
 ) -> None:

@@ -58,7 +58,7 @@ def train(
     """Train an agent. The same command, given again, goes on where it was stopped.
 
     Args:
-        environment: A name that `actiongap list` shows, such as minatar/breakout, or Gymnasium has, such as CartPole-v1.
+        environment: A name that `actiongap list` shows, such as pixelcopter, or Gymnasium has, such as CartPole-v1.
         steps: Environment steps in all, such as 200000, 200_000 or 1e6; by default the paper's.
         seed: Another seed has another network, other games and other batches.
         out: The run's folder; by default runs/ENVIRONMENT-ALGO-SEED.

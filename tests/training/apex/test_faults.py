@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import signal
 import subprocess
@@ -21,13 +20,10 @@ from actiongap.training import checkpoint, ray_cluster
 from actiongap.training.apex.run import MemberFailedError
 from actiongap.training.run_folder import read_settings, read_status, read_table
 
+from . import tiny
+
 ray = pytest.importorskip("ray")
 TINY = Path(__file__).with_name("tiny.py")
-_found = importlib.util.spec_from_file_location("tiny", TINY)
-assert _found is not None
-assert _found.loader is not None
-tiny = importlib.util.module_from_spec(_found)
-_found.loader.exec_module(tiny)
 
 pytestmark = pytest.mark.slow
 PATIENCE_S = 300

@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
-import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from actiongap.training import ray_cluster
 from actiongap.training.run_folder import read_status, read_table
 
+from . import tiny
+
 ray = pytest.importorskip("ray")
-_found = importlib.util.spec_from_file_location("tiny", Path(__file__).with_name("tiny.py"))
-assert _found is not None
-assert _found.loader is not None
-tiny = importlib.util.module_from_spec(_found)
-_found.loader.exec_module(tiny)
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def two_nodes() -> Iterator[Any]:
-    from ray.cluster_utils import Cluster
-
-    with ray_cluster.local_only(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        node = {"num_cpus": 2, "object_store_memory": 100 * 2**20, "node_ip_address": "127.0.0.1"}
-        cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
-        other = cluster.add_node(**node)
-        ray.init(address=cluster.address, log_to_driver=False, configure_logging=False)
-    yield cluster, other
-    ray.shutdown()
-    cluster.shutdown()
 
 
 def test_a_run_goes_on_with_what_is_left_when_a_node_is_lost(
