@@ -37,6 +37,7 @@ from actiongap.training.program import (
     measure_networks,
     no_totals,
     stream_key,
+    update_networks,
 )
 
 Array = jax.Array
@@ -119,21 +120,7 @@ def program(
         q = learner.q_values(carry.learner.online, carry.observation[None])[0]
         action = epsilon_greedy(act_key, q, epsilon(settings, step))
         carry, _ = interact(carry, action, step_key, reset_key)
-        replay = carry.replay
-
-        def update(number: Array, loop: tuple[LearnerState, Totals, Array]) -> tuple[LearnerState, Totals, Array]:
-            state, totals, diverged = loop
-            key = jax.random.fold_in(batch_key, number)
-            batch = replays.sample(replay, key, settings.batch_size, settings.gamma, settings.n_step)
-            state, info = learner.update(state, operator, batch)
-            totals = totals._replace(loss=totals.loss + info.loss, updates=totals.updates + 1)
-            return state, totals, jnp.where((diverged < 0) & ~jnp.isfinite(info.loss), step, diverged)
-
-        # The number of updates is data, though it is a setting. So this stays a loop; without one around it, the
-        # compiler joins the reading of the replay with the writing before it, and copies the replay at every step.
-        loop = (carry.learner, carry.totals, carry.diverged)
-        state, totals, diverged = jax.lax.fori_loop(0, updates, update, loop)
-        return carry._replace(learner=state, totals=totals, diverged=diverged)
+        return update_networks(learner, carry, operator, batch_key, step, updates)
 
     def warm_up(carry: Carry, start: Array, stop: Array) -> Carry:
         return jax.lax.fori_loop(start, stop, warm_up_step, carry)

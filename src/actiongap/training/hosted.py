@@ -40,6 +40,7 @@ from actiongap.training.program import (
     measure_networks,
     no_totals,
     stream_key,
+    update_networks,
 )
 
 Array = jax.Array
@@ -164,20 +165,8 @@ def program(environment: Environment, settings: Settings, build_network: Network
         inside, _ = store(inside._replace(learner=state), packed)
         operator = _unpack_schedule(numbers).at(step)
         batch_key = jax.random.fold_in(stream_key(inside.seed, Stream.TRAINING, step), 1)
-        replay = inside.replay
-
-        def update(number: Array, loop: tuple[LearnerState, Totals, Array]) -> tuple[LearnerState, Totals, Array]:
-            state, totals, diverged = loop
-            key = jax.random.fold_in(batch_key, number)
-            batch = replays.sample(replay, key, settings.batch_size, settings.gamma, settings.n_step)
-            state, info = learner.update(state, operator, batch)
-            totals = totals._replace(loss=totals.loss + info.loss, updates=totals.updates + 1)
-            return state, totals, jnp.where((diverged < 0) & ~jnp.isfinite(info.loss), step, diverged)
-
-        # A loop whose length is data, also for one update: see `fused`.
-        loop = (inside.learner, inside.totals, inside.diverged)
-        state, totals, diverged = jax.lax.fori_loop(0, updates, update, loop)
-        return choose(inside._replace(learner=state, totals=totals, diverged=diverged), step + lanes)
+        inside = update_networks(learner, inside, operator, batch_key, step, updates)
+        return choose(inside, step + lanes)
 
     def init(seed: Any) -> Carry:
         vector = environment.vector(lanes, _seed_of(seed, Stream.START, 0))

@@ -17,6 +17,7 @@ from actiongap.learning.learner import Learner, LearnerState, Metrics
 from actiongap.learning.networks import make_network
 from actiongap.learning.schedules import Schedule
 from actiongap.learning.settings import Settings
+from actiongap.operators import Operator
 from actiongap.training.evaluation import Episodes
 
 Array = jax.Array
@@ -106,6 +107,25 @@ def make_learner(environment: _Described, settings: Settings, build_network: Net
         return make_network(settings, *observation, environment.num_actions, key)
 
     return Learner(settings, build)
+
+
+def update_networks(learner: Learner, carry: Any, operator: Operator, key: Array, step: Array, updates: Array) -> Any:
+    """So many updates of a step, each on a batch of its own. The carry has learner, replay, totals and diverged."""
+    settings, replay = learner.settings, carry.replay
+
+    def update(number: Array, loop: tuple[LearnerState, Totals, Array]) -> tuple[LearnerState, Totals, Array]:
+        state, totals, diverged = loop
+        batch_key = jax.random.fold_in(key, number)
+        batch = replays.sample(replay, batch_key, settings.batch_size, settings.gamma, settings.n_step)
+        state, info = learner.update(state, operator, batch)
+        totals = totals._replace(loss=totals.loss + info.loss, updates=totals.updates + 1)
+        return state, totals, jnp.where((diverged < 0) & ~jnp.isfinite(info.loss), step, diverged)
+
+    # The number of updates is data, though it is a setting. So this stays a loop; without one around it, the
+    # compiler joins the reading of the replay with the writing before it, and copies the replay at every step.
+    loop = (carry.learner, carry.totals, carry.diverged)
+    state, totals, diverged = jax.lax.fori_loop(0, updates, update, loop)
+    return carry._replace(learner=state, totals=totals, diverged=diverged)
 
 
 def measure_networks(
