@@ -27,9 +27,7 @@ def train(algorithm: str = "clip_al", steps: int = 30_000, seed: int = 0) -> nn.
     random = np.random.default_rng(seed)
     environment = gymnasium.make("CartPole-v1")
     width, actions = environment.observation_space.shape[0], int(environment.action_space.n)
-    online = nn.Sequential(
-        nn.Linear(width, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, actions)
-    )
+    online = nn.Sequential(nn.Linear(width, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, actions))
     target_network = copy.deepcopy(online)
     optimiser = torch.optim.Adam(online.parameters(), lr=5e-4)
     operator = operators.make(algorithm)

@@ -8,6 +8,7 @@ starts. Its processes end with this one, however it ends.
 from __future__ import annotations
 
 import os
+import socket
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from typing import Any
 
 _LOCAL_ONLY = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 _OBJECT_STORE_BYTES = 400 * 2**20
+_ANSWER_S = 10.0
 
 
 def import_ray() -> Any:
@@ -47,13 +49,21 @@ def connect(address: str | None, cpus: int | None = None, dashboard: bool = Fals
                     _node_ip_address="127.0.0.1",
                 )
         else:
+            _refuse_silence(address)
             ray.init(address=address, log_to_driver=False, configure_logging=False)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         if address is None:
             raise ValueError(f"Ray could not be started here ({reason})") from None
         raise ValueError(f"no Ray cluster answers at {address!r} ({reason}); `ray start --head` starts one") from None
     return ray
+
+
+def _refuse_silence(address: str) -> None:
+    """Raise where nobody listens at HOST:PORT: Ray itself would try for minutes."""
+    host, separator, port = address.removeprefix("ray://").rpartition(":")
+    if separator and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=_ANSWER_S).close()
 
 
 @contextmanager
