@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from actiongap.envs.core import Transition, UnusableEnvironmentError
+from actiongap.envs.core import MissingPackageError, Transition, UnusableEnvironmentError
 from actiongap.envs.state_adapters import read_generator, write_generator
 
 if TYPE_CHECKING:
@@ -265,8 +265,8 @@ class _Copy:
         self.emulator.reset_game()
         # A game's start is over with its first frame, and is not all in the state: without it, Qbert goes on otherwise.
         self.emulator.act(_noop())
-        kept = ALEState.__new__(ALEState)
-        kept.__setstate__(state["emulator"][: int(state["emulator_bytes"])].tobytes())  # type: ignore[arg-type]
+        kept: Any = ALEState.__new__(ALEState)
+        kept.__setstate__(state["emulator"][: int(state["emulator_bytes"])].tobytes())
         self.emulator.restoreSystemState(kept)
         self.np_random = np.random.Generator(np.random.PCG64())
         write_generator(self, state)
@@ -340,7 +340,7 @@ def _ale() -> Any:
     try:
         import ale_py
     except ImportError as error:
-        raise UnusableEnvironmentError(
+        raise MissingPackageError(
             "Atari games need ale-py, which brings the games as well: pip install 'actiongap[atari]'"
         ) from error
     return ale_py

@@ -99,3 +99,7 @@ class Environment(Protocol):
 
 class UnusableEnvironmentError(ValueError):
     """An environment that cannot be used, or that there is none of."""
+
+
+class MissingPackageError(UnusableEnvironmentError):
+    """An environment that could be used if something else were installed."""

@@ -21,7 +21,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from actiongap.envs import spaces, state_adapters
-from actiongap.envs.core import Transition, UnusableEnvironmentError, VectorEnvironment
+from actiongap.envs.core import MissingPackageError, Transition, UnusableEnvironmentError, VectorEnvironment
 
 Made = gymnasium.Env | VectorEnv
 Maker = Callable[[str | None], Made]
@@ -38,6 +38,8 @@ class ById:
         modes: dict[str, Any] = {} if render_mode is None else {"render_mode": render_mode}
         try:
             return gymnasium.make(self.name, disable_env_checker=True, **modes)
+        except gymnasium.error.DependencyNotInstalled as error:
+            raise MissingPackageError(f"{self.name} needs something that is not installed: {error}") from error
         except gymnasium.error.Error as error:
             raise UnusableEnvironmentError(f"{self.name} could not be made: {error}") from error
 
