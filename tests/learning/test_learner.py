@@ -17,7 +17,7 @@ from actiongap.learning.networks import MLP
 from actiongap.learning.schedules import as_arrays
 from actiongap.learning.settings import GENERAL, MINATAR
 
-SQUARED = dataclasses.replace(GENERAL, loss="squared", gradient_norm_clip=float("inf"))
+SQUARED = dataclasses.replace(GENERAL, target_rate=1.0, gradient_norm_clip=float("inf"))
 
 
 class Table(eqx.Module):
@@ -176,7 +176,7 @@ ONE_HOT = CHAIN._replace(
 
 @pytest.fixture(scope="module")
 def train_on_chain():
-    settings = dataclasses.replace(GENERAL, learning_rate=0.01)
+    settings = dataclasses.replace(GENERAL, learning_rate=0.01, target_rate=1.0, loss="huber")
     learner = Learner(settings, lambda key: MLP(5, (32,), 2, False, key))
 
     def period(state, operator):

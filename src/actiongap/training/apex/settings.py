@@ -50,7 +50,7 @@ class ApexSettings:
 PRESETS: dict[str, tuple[ApexSettings, dict[str, Any]]] = {
     "paper": (
         ApexSettings(),
-        {"n_step": 5, "batch_size": 128, "replay_capacity": 50_000, "warmup_steps": 5_000},
+        {"n_step": 5, "batch_size": 128, "replay_capacity": 50_000, "warmup_steps": 5_000, "target_rate": 1.0},
     ),
     "horgan": (
         # 19 batches of 512 a second were drawn while about 12,500 transitions a second came in.
@@ -60,6 +60,7 @@ PRESETS: dict[str, tuple[ApexSettings, dict[str, Any]]] = {
             "batch_size": 512,
             "replay_capacity": 2_000_000,
             "warmup_steps": 50_000,
+            "target_rate": 1.0,
             "double": True,
             "duelling": True,
         },
