@@ -62,7 +62,7 @@ class Settings:
     evaluation_limit_steps: int = 10_000
 
 
-# A target network that follows slowly, and squared errors: of what was tried, this learned CartPole for every algorithm.
+# A target network that follows slowly, and squared errors: of what was tried, this learned CartPole for all algorithms.
 GENERAL = Settings(target_rate=0.005, target_period_steps=1, loss="squared")
 """For an environment outside of the paper: a small vector observation, such as CartPole's. Our own choice."""
 
