@@ -138,16 +138,18 @@ class Agent:
         out: str | Path | None = None,
         callbacks: Sequence[Callback] = (),
         checkpoint_seconds: float = 60.0,
+        command: str | None = None,
     ) -> Agent:
         """Learn for so many steps more; by default, those of the settings.
 
         With `out`, the run is kept in that folder. If the folder has this run already, a new agent goes on from where
         it stopped, up to `steps` in all: the same command, given again, finishes what was interrupted.
+        `command` is what the folder tells as the way to make the run again; by default this program's command line.
         """
         if self._apex is not None:
             raise ValueError("this agent learned with actors: go on with learn_with_actors")
         stop = self._stop(steps)
-        folder = None if out is None else self._open(Path(out))
+        folder = None if out is None else self._open(Path(out), command)
         try:
             state = self._current()
             shown = progresses.make(progress, state.step, stop)
@@ -311,9 +313,9 @@ class Agent:
             "seed": self.seed,
         }
 
-    def _open(self, path: Path) -> RunFolder:
+    def _open(self, path: Path, command: str | None = None) -> RunFolder:
         """The folder, holding the same run as this agent: taken up by a new agent, filled by one that has learned."""
-        folder = RunFolder(path, self.identity())
+        folder = RunFolder(path, self.identity(), command)
         try:
             if self.step == 0:
                 self._state = run.load(self._task, path)

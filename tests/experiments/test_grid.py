@@ -59,6 +59,8 @@ def test_a_run_survives_json() -> None:
     run = RunSpec("pixelcopter", "clip_al", 4, 10, {"clip_ratio": (0.9, 0.5, 100), "double": True}, ("clip_ratio",))
     assert RunSpec.from_json(json.loads(json.dumps(run.as_json()))) == run
     assert run.name == "pixelcopter-clip_al-clip_ratio=0.9:0.5:100-4"
+    words = "actiongap train pixelcopter --algo clip_al --steps 10 --seed 4 --set clip_ratio=0.9:0.5:100 double=True"
+    assert run.command == words
 
 
 def test_a_folder_with_other_settings_is_refused_with_the_difference(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ folder. Seeds are the outermost loop: whenever an experiment is stopped, its alg
 from __future__ import annotations
 
 import itertools
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -36,6 +37,15 @@ class RunSpec:
     def name(self) -> str:
         told = [f"{name}={_short(self.overrides[name])}" for name in self.varied]
         return "-".join([self.environment.replace("/", "-"), self.algorithm, *told, str(self.seed)])
+
+    @property
+    def command(self) -> str:
+        """What makes this run alone."""
+        words = ["actiongap", "train", self.environment, "--algo", self.algorithm, "--steps", str(self.steps)]
+        words += ["--seed", str(self.seed)]
+        if self.overrides:
+            words += ["--set", *(f"{name}={_short(value)}" for name, value in self.overrides.items())]
+        return shlex.join(words)
 
     def agent(self) -> Agent:
         """The agent to train. Refuses names and numbers that do not exist."""

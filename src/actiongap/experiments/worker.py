@@ -35,7 +35,7 @@ def train(spec: RunSpec, folder: Path) -> None:
     deadline = time.monotonic() + _PATIENCE_S
     while True:
         try:
-            spec.agent().learn(spec.steps, progress=False, out=folder)
+            spec.agent().learn(spec.steps, progress=False, out=folder, command=spec.command)
             return
         except RunFolderBusyError:
             # A worker of an experiment that was killed has a moment to keep its state.
