@@ -141,7 +141,10 @@ def test_an_instance_is_a_pattern() -> None:
     vector.step(np.zeros(2, int))
     assert (mine.episode, mine.cell) == (1, 0)
     assert envs.make(mine).vector(1, 0).reset()[0, 0] == 2
-    # What holds on to C++ objects cannot be copied: it is made again by its name.
+
+
+def test_what_holds_on_to_foreign_objects_is_made_again_by_its_name() -> None:
+    pytest.importorskip("Box2D")
     lander = envs.make(gymnasium.make("LunarLander-v3", gravity=-5.0))
     assert lander.vector(1, 0).reset().shape == (1, 8)
     assert "-5.0" in repr(lander)

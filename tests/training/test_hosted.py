@@ -258,6 +258,7 @@ def test_killed_and_resumed_is_the_uninterrupted_run(tmp_path: Path, num_envs: i
 
 @pytest.mark.filterwarnings("ignore:builtin type .* has no __module__:DeprecationWarning")
 def test_killed_and_resumed_without_a_state_says_so(tmp_path: Path) -> None:
+    pytest.importorskip("Box2D")
     out = tmp_path / "run"
     kill_after(out, 2, 0.03, name="LunarLander-v3")
     told = finish(out, name="LunarLander-v3")

@@ -10,6 +10,7 @@ import platform
 import sys
 from collections.abc import Callable
 
+import gymnasium
 import tyro
 
 from actiongap.cli.agents import evaluate, play, train, watch
@@ -65,6 +66,6 @@ def main() -> None:
     except KeyboardInterrupt as interruption:
         print(f"actiongap: {interruption or 'stopped'}", file=sys.stderr)
         raise SystemExit(130) from None
-    except (ValueError, OSError, ArithmeticError) as error:
+    except (ValueError, OSError, ArithmeticError, gymnasium.error.Error) as error:
         print(f"actiongap: {error}", file=sys.stderr)
         raise SystemExit(2) from None
