@@ -231,7 +231,7 @@ class _Copy:
                 break
         self._game_steps += 1
         lives = emulator.lives()
-        # Some games show 0 lives for some frames before they are over: that is one end, not two.
+        # The last life ends with the game, also if that takes some more frames: one end, not two.
         lost = self._life_loss_ends and 0 < lives < self._lives
         self._lives = lives
         seen = functools.reduce(np.maximum, screens)

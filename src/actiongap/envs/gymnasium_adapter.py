@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,6 +37,7 @@ class ById:
 
     def __call__(self, render_mode: str | None) -> Made:
         modes: dict[str, Any] = {} if render_mode is None else {"render_mode": render_mode}
+        os.environ.setdefault("SDL_AUDIODRIVER", "dummy")  # those that draw with pygame would look for a sound card
         try:
             return gymnasium.make(self.name, disable_env_checker=True, **modes)
         except gymnasium.error.DependencyNotInstalled as error:
