@@ -311,7 +311,7 @@ def _print_scores(comparison: Comparison) -> None:
             table.add_row(
                 variant,
                 str(len(entry.seeds)),
-                f"{entry.mean:.2f} ± {entry.standard_error:.2f}",
+                f"{entry.mean:.2f} ± {entry.standard_error:.2f}" if len(entry.seeds) > 1 else f"{entry.mean:.2f}",
                 f"{entry.interquartile_mean:.2f} [{low:.2f}, {high:.2f}]",
                 gain,
             )
