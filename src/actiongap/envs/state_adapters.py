@@ -92,7 +92,7 @@ def _layers(environment: Any) -> list[Any]:
 
 
 def _write_numbers(environment: Any, state: State) -> None:
-    # The reset gave float32, a step gives float64: what is computed from them differs.
+    # Acrobot's reset gives float32, its step float64: it is put back as it was.
     environment.state = np.array(state["state"], np.float32 if state["is_single"] else np.float64)
     write_generator(environment, state)
 
