@@ -61,7 +61,7 @@ def metrics(out: Path, runs: tuple[RunSpec, ...]) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def runs() -> tuple[RunSpec, ...]:
     return expand(
-        ["pixelcopter"], ["dqn", "clip_al"], [0], 100_000, overrides={**QUICK, "evaluation_period_steps": 5000}
+        ["pixelcopter"], ["dqn", "clip_al"], [0], 60_000, overrides={**QUICK, "evaluation_period_steps": 5000}
     )
 
 
@@ -124,6 +124,7 @@ def test_a_worker_that_is_killed_is_started_again(
     assert metrics(tmp_path, runs[:1])[runs[0].name] == whole[runs[0].name]
 
 
+@pytest.mark.slow
 def test_workers_do_not_outlive_a_killed_experiment(
     runs: tuple[RunSpec, ...], whole: dict[str, bytes], tmp_path: Path
 ) -> None:
@@ -138,6 +139,7 @@ def test_workers_do_not_outlive_a_killed_experiment(
     assert metrics(tmp_path, runs) == whole
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_again_and_again_is_given_up(tmp_path: Path) -> None:
     run = expand(["pixelcopter"], ["dqn"], [0], 10**8, overrides=QUICK)
     executor = LocalCores(1, retries=1)
