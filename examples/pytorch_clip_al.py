@@ -18,10 +18,10 @@ from torch.nn import functional
 
 from actiongap import operators
 
-GAMMA, BATCH, CAPACITY, WARM_UP, SYNC_STEPS = 0.99, 64, 50_000, 1_000, 500
+GAMMA, BATCH, CAPACITY, WARM_UP, TARGET_RATE = 0.99, 64, 50_000, 1_000, 0.005
 
 
-def train(algorithm: str = "clip_al", steps: int = 30_000, seed: int = 0) -> nn.Module:
+def train(algorithm: str = "clip_al", steps: int = 50_000, seed: int = 0) -> nn.Module:
     """A network for CartPole, which pays 1 a step, so that no value is below 0: the family's lower bound, 0, fits."""
     torch.manual_seed(seed)
     random = np.random.default_rng(seed)
@@ -37,7 +37,7 @@ def train(algorithm: str = "clip_al", steps: int = 30_000, seed: int = 0) -> nn.
     taken, rewards, ended = np.zeros(CAPACITY, np.int64), np.zeros(CAPACITY, np.float32), np.zeros(CAPACITY, np.float32)
     observation, _ = environment.reset(seed=seed)
     for step in range(steps):
-        epsilon = max(0.05, 1 - step / 6_000)
+        epsilon = max(0.05, 1 - step / 10_000)
         if step < WARM_UP or random.random() < epsilon:
             action = int(random.integers(actions))
         else:
@@ -60,12 +60,14 @@ def train(algorithm: str = "clip_al", steps: int = 30_000, seed: int = 0) -> nn.
                 # In place of  reward + discount * q_next.max(1).values
                 target = operator.target(torch.as_tensor(rewards[chosen]), discount, q, q_next, action_batch)
             predicted = online(states).gather(1, action_batch[:, None])[:, 0]
-            loss = functional.smooth_l1_loss(predicted, target)
+            loss = functional.mse_loss(predicted, target)
             optimiser.zero_grad()
             loss.backward()
+            nn.utils.clip_grad_norm_(online.parameters(), 10)
             optimiser.step()
-        if step % SYNC_STEPS == 0:
-            target_network.load_state_dict(online.state_dict())
+            with torch.no_grad():
+                for slow, fast in zip(target_network.parameters(), online.parameters(), strict=True):
+                    slow.lerp_(fast, TARGET_RATE)
     return online
 
 
@@ -88,7 +90,7 @@ def main() -> None:
     """Train, and print what the greedy policy gets."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--algo", default="clip_al", choices=operators.names())
-    parser.add_argument("--steps", type=int, default=30_000)
+    parser.add_argument("--steps", type=int, default=50_000)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     torch.set_num_threads(1)

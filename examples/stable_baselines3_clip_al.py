@@ -34,7 +34,7 @@ class GapDQN(DQN):
                 target = self.operator.target(reward, discount, q, q_next, data.actions[:, 0])
                 # --- to here ---
             chosen = self.q_net(data.observations).gather(1, data.actions.long())[:, 0]
-            loss = functional.smooth_l1_loss(chosen, target)
+            loss = functional.mse_loss(chosen, target)
             self.policy.optimizer.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
@@ -47,13 +47,14 @@ def train(algorithm: str = "clip_al", steps: int = 50_000, seed: int = 0) -> Gap
     agent = GapDQN(
         "MlpPolicy",
         "CartPole-v1",
-        learning_rate=1e-3,
+        learning_rate=5e-4,
         buffer_size=50_000,
         learning_starts=1_000,
         batch_size=64,
-        target_update_interval=500,
-        train_freq=4,
-        gradient_steps=2,
+        tau=0.01,
+        target_update_interval=1,
+        train_freq=2,
+        gradient_steps=1,
         exploration_fraction=0.2,
         exploration_final_eps=0.05,
         policy_kwargs={"net_arch": [128, 128]},
