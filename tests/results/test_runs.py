@@ -88,7 +88,7 @@ def test_runs_that_were_wanted_and_are_not_there_are_missing(tmp_path: Path) -> 
     (tmp_path / "experiment.json").write_text(json.dumps({"runs": wanted}))
     there, missing = results.find(tmp_path)
     assert (there.state, there.wanted_steps) == ("finished", 20000)
-    assert (missing.state, missing.seed, missing.name) == ("missing", 1, "pixelcopter-dqn-1")
+    assert (missing.state, missing.seed, missing.path) == ("missing", 1, tmp_path / "pixelcopter-dqn-1")
 
 
 def test_nothing_to_read_is_told(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def find(*folders: str | Path) -> list[Run]:
                 read.append(_read(path))
     found = {run.path.resolve() for run in read}
     runs = [dataclasses.replace(run, wanted_steps=wanted.get(run.path.resolve(), {}).get("steps")) for run in read] + [
-        _missing(path, spec) for path, spec in wanted.items() if path not in found
+        _missing(spec) for path, spec in wanted.items() if path not in found
     ]
     if not runs:
         raise ValueError(f"there is no run in {', '.join(map(str, folders))}")
@@ -199,13 +199,15 @@ def _read(path: Path) -> Run:
 
 def _wanted(folder: Path) -> dict[Path, dict[str, Any]]:
     experiment = read_experiment(folder) or {}
-    return {(folder / name).resolve(): spec for name, spec in experiment.get("runs", {}).items()}
+    return {
+        (folder / name).resolve(): {**spec, "path": folder / name} for name, spec in experiment.get("runs", {}).items()
+    }
 
 
-def _missing(path: Path, spec: Mapping[str, Any]) -> Run:
+def _missing(spec: Mapping[str, Any]) -> Run:
     numbers = {"operator": dict(spec.get("overrides", {}))}
     told = {key: spec[key] for key in ("environment", "algorithm", "seed")}
-    return Run(path, **told, variant="?", state=MISSING, step=0, wanted_steps=spec.get("steps"),
+    return Run(spec["path"], **told, variant="?", state=MISSING, step=0, wanted_steps=spec.get("steps"),
                problem="it was not run", settings=numbers)  # fmt: skip
 
 
