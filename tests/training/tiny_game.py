@@ -99,6 +99,8 @@ CORRIDOR = Game("corridor", Corridor(), time_limit=12)
 COUNTDOWN = Game("countdown", Countdown())
 
 QUICK = {
+    "target_rate": 1.0,
+    "loss": "huber",
     "hidden_size": 32,
     "hidden_layers": 1,
     "replay_capacity": 500,

@@ -20,6 +20,7 @@ from actiongap.experiments import worker
 from actiongap.experiments.executors import Executor
 from actiongap.experiments.grid import Experiment, RunSpec, is_done, refuse_conflicts
 from actiongap.results.runs import EXPERIMENT, last_row, read_experiment
+from actiongap.training.signals import stop_on_signals
 
 _POLL_S = 0.25
 
@@ -56,22 +57,25 @@ def conduct(
     failures: dict[str, str] = {}
     made = 0
     try:
-        while waiting or executor.running():
-            while waiting and len(executor.running()) < executor.slots:
-                spec = waiting.pop(0)
-                executor.start(spec, out / spec.name)
-            for ended in executor.ended():
-                if ended.retries:
-                    board.note(f"{ended.spec.name} died and was started again, {ended.retries} times")
-                if ended.error is None:
-                    made += 1
-                else:
-                    failures[ended.spec.name] = ended.error
-                    board.note(f"{ended.spec.name} failed: {ended.error}")
-            running = boards.describe(executor.running(), out)
-            share, left = clock.read()
-            board.show(boards.Moment(skipped + made, len(failures), len(experiment.runs), share, left, running))
-            time.sleep(_POLL_S)
+        with stop_on_signals() as stop_asked:
+            while waiting or executor.running():
+                if stop_asked.is_set():
+                    raise KeyboardInterrupt
+                while waiting and len(executor.running()) < executor.slots:
+                    spec = waiting.pop(0)
+                    executor.start(spec, out / spec.name)
+                for ended in executor.ended():
+                    if ended.retries:
+                        board.note(f"{ended.spec.name} died and was started again, {ended.retries} times")
+                    if ended.error is None:
+                        made += 1
+                    else:
+                        failures[ended.spec.name] = ended.error
+                        board.note(f"{ended.spec.name} failed: {ended.error}")
+                running = boards.describe(executor.running(), out)
+                share, left = clock.read()
+                board.show(boards.Moment(skipped + made, len(failures), len(experiment.runs), share, left, running))
+                time.sleep(_POLL_S)
     except KeyboardInterrupt:
         board.note("stopping: every run keeps its state")
         executor.stop()
