@@ -9,93 +9,88 @@ agent = Agent.load("runs/breakout")
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+import optax
 
-from actiongap import envs, operators
 from actiongap.envs.core import Environment
 from actiongap.envs.game_adapter import GameEnvironment
 from actiongap.games.core import Game
-from actiongap.learning import schedules
-from actiongap.learning import settings as settings_module
+from actiongap.learning.learner import LearnerState
 from actiongap.learning.settings import Settings
 from actiongap.operators import Operator
-from actiongap.training import checkpoint, compilation, run
-from actiongap.training import progress as progresses
-from actiongap.training.apex import settings as apex_settings
-from actiongap.training.apex import state as apex_state
+from actiongap.training import checkpoint, compilation, display, loop, task
 from actiongap.training.apex.settings import ApexSettings
+from actiongap.training.callbacks import Callback
 from actiongap.training.evaluation import Episodes
+from actiongap.training.journal import History, Journal
 from actiongap.training.program import NetworkBuilder
-from actiongap.training.run_folder import Callback, RunFolder, RunFolderError, describe, read_settings
+from actiongap.training.run_folder import CHECKPOINT, RunFolder, RunFolderError, read_settings
 
-_SETTINGS = tuple(field.name for field in dataclasses.fields(Settings))
-_BY_RULE = "by rule"
+
+@dataclasses.dataclass
+class _Learned:
+    """What an agent is made of: small. All that it takes to go on learning is in `Agent._training`, or in a folder."""
+
+    step: int
+    learner: LearnerState
+    reward_min: float
+    history: History
 
 
 class Agent:
     """One operator, one environment, one seed.
 
+    `algorithm` is the name of an operator, an `Operator`, or a function of one's own (see `custom_operators`), also as
+    "module:function".
+
     `environment` is the name of a game of this package or of a Gymnasium environment, a `Game`, an instance of
     `gymnasium.Env` or `gymnasium.vector.VectorEnv`, or a function that makes one. An instance is a pattern: the agent
-    plays in copies of it. `num_envs` copies of a single Gymnasium environment are stepped side by side.
+    plays in copies of it. `num_envs` of a single Gymnasium environment are stepped side by side.
 
     `overrides` are fields of `Settings`, or numbers of the operator (alpha, clip_ratio, temperature, lower_bound,
     floor). Those not given are the paper's for its environments. A clipped operator on any other environment has its
     lower_bound from the paper's rule, R_min (1 - gamma^H) / (1 - gamma): R_min is the smallest reward of the warm-up,
-    at most 0, and H the time limit.
+    at most 0, and H the time limit. With apex="paper" or apex="horgan" the agent learns by Ape-X, and the fields of
+    `ApexSettings` may be given too.
 
     alpha, clip_ratio and temperature may be schedules: clip_ratio=(0.9, 0.5, 100_000) goes from .9 to .5, linearly over
     the first 100,000 steps. `network` may be a function that builds one's own Equinox module, from an observation's
-    shape and dtype, the number of actions and a key; it takes a batch [B, ...] and gives [B, A].
+    shape and dtype, the number of actions and a key; it takes a batch [B, ...] and gives [B, A]. `optimiser` may be an
+    `optax.GradientTransformation`.
     """
 
-    def __init__(self, algorithm: str | Operator, environment: Any, seed: int = 0, **overrides: Any) -> None:
-        made = envs.make(environment)
-        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**32:
-            raise ValueError(f"seed is {seed!r}; it must be a whole number in [0, 2^32)")
-        numbers = {name: overrides.pop(name) for name in list(overrides) if name in Operator._fields}
-        numbers, changes, schedule_steps = _split_schedules(numbers)
-        for name in overrides:
-            if name not in _SETTINGS:
-                raise ValueError(
-                    f"there is no setting {name!r}; there are: {', '.join(_SETTINGS)}; "
-                    f"and the operator's numbers: {', '.join(Operator._fields)}"
-                )
-        build_network = None
-        if callable(overrides.get("network")):
-            build_network, overrides["network"] = overrides["network"], "custom"
-        native = getattr(made, "native_num_envs", None)
-        if native is not None:
-            overrides.setdefault("num_envs", native)
-        settings = dataclasses.replace(settings_module.defaults(made.name), **overrides)
-        _check_num_envs(made, native, settings.num_envs)
-        if settings.network == "custom" and build_network is None:
-            raise ValueError("the network is one's own: give the function that builds it, as network=...")
-        by_rule = False
-        if isinstance(algorithm, Operator):
-            name, operator = _name_of(algorithm), algorithm.replace(**numbers)
-        else:
-            name = algorithm
-            defaults = settings_module.operator_defaults(made.name, name)
-            by_rule = (
-                "lower_bound" in defaults
-                and "lower_bound" not in numbers
-                and settings_module.defaults(made.name) is settings_module.GENERAL
-            )
-            operator = operators.make(name, **{**defaults, **numbers})
-        schedule = schedules.linear(operator, operator.replace(**changes), schedule_steps) if changes else None
-        for each in (operator,) if schedule is None else (schedule.start, schedule.end):
-            settings_module.check(settings, each)
-        self.algorithm = name
-        self._task = run.Task(made, settings, operator, int(seed), by_rule, schedule, build_network)
-        self._state: run.State | None = None
+    def __init__(
+        self, algorithm: str | Operator | Callable[..., Any], environment: Any, seed: int = 0, **overrides: Any
+    ) -> None:
+        self._be(task.make(algorithm, environment, seed, overrides))
+
+    @classmethod
+    def of_task(cls, of: task.Task) -> Agent:
+        """The agent that learns this task."""
+        agent = cls.__new__(cls)
+        agent._be(of)
+        return agent
+
+    def _be(self, of: task.Task) -> None:
+        self._task = of
+        self._learned: _Learned | None = None
+        self._training: loop.Training | None = None
         self._home: Path | None = None
-        self._apex: ApexSettings | None = None
         compilation.use_cache()
+
+    def __repr__(self) -> str:
+        return f"Agent({self.algorithm!r}, {self.environment.name!r}, seed={self.seed}) at step {self.step:,}"
+
+    @property
+    def algorithm(self) -> str:
+        """The operator's name, `module:function` of one's own; `custom` for numbers without a name."""
+        return self._task.algorithm
 
     @property
     def environment(self) -> Environment:
@@ -119,23 +114,29 @@ class Agent:
     @property
     def operator(self) -> Operator:
         """The operator; after the warm-up, with the lower bound that the rule gave, if it is by rule."""
-        return self._task.operator if self._state is None else run.operator_at(self._task, self._state)
+        if self._learned is None:
+            return self._task.operator
+        return self._task.operator_at(self._learned.step, self._learned.reward_min)
 
     @property
     def step(self) -> int:
         """How many environment steps the agent has learned from."""
-        return 0 if self._state is None else self._state.step
+        return 0 if self._learned is None else self._learned.step
 
     @property
     def rows(self) -> list[dict[str, Any]]:
         """The rows of metrics.csv so far."""
-        return [] if self._state is None else list(self._state.rows)
+        return [] if self._learned is None else self._learned.history.rows
 
     def learn(
         self,
         steps: int | None = None,
-        progress: bool = True,
+        *,
         out: str | Path | None = None,
+        apex: ApexSettings | None = None,
+        address: str | None = None,
+        dashboard: bool = False,
+        progress: bool = True,
         callbacks: Sequence[Callback] = (),
         checkpoint_seconds: float = 60.0,
         command: str | None = None,
@@ -145,51 +146,51 @@ class Agent:
         With `out`, the run is kept in that folder. If the folder has this run already, a new agent goes on from where
         it stopped, up to `steps` in all: the same command, given again, finishes what was interrupted.
         `command` is what the folder tells as the way to make the run again; by default this program's command line.
+
+        With `apex`, or where the agent was made with a preset of it, learn by Ape-X: actors on the Ray cluster at the
+        address, or on one that is started here for the purpose. An agent that learned one way cannot go on the other.
         """
-        if self._apex is not None:
-            raise ValueError("this agent learned with actors: go on with learn_with_actors")
         stop = self._stop(steps)
+        if apex is not None and apex != self._task.apex:
+            if self._learned is not None:
+                raise ValueError("this agent has learned in another way: make a new one to learn with these actors")
+            self._task = dataclasses.replace(self._task, apex=apex)
+        if self._task.apex is not None:
+            return self._learn_by_apex(stop, out, address, dashboard, progress, callbacks, checkpoint_seconds, command)
         folder = None if out is None else self._open(Path(out), command)
         try:
-            state = self._current()
-            shown = progresses.make(progress, state.step, stop)
-            run.run(self._task, state, max(stop, state.step), shown, folder, callbacks, checkpoint_seconds)
+            training, history = self._take_up()
+            journal = Journal(self._task, history, folder, display.make(progress), callbacks)
+            try:
+                loop.run(self._task, training, max(stop, training.step), journal, checkpoint_seconds)
+            finally:
+                self._keep(training, history)
         finally:
             if folder is not None:
                 folder.close()
+                self._training = None  # the folder has it
         return self
 
-    def learn_with_actors(
+    def _learn_by_apex(
         self,
-        steps: int | None = None,
-        apex: ApexSettings | None = None,
-        out: str | Path | None = None,
-        address: str | None = None,
-        progress: bool = True,
-        callbacks: Sequence[Callback] = (),
-        checkpoint_seconds: float = 60.0,
-        dashboard: bool = False,
+        stop: int,
+        out: str | Path | None,
+        address: str | None,
+        dashboard: bool,
+        progress: bool,
+        callbacks: Sequence[Callback],
+        checkpoint_seconds: float,
+        command: str | None,
     ) -> Agent:
-        """Learn by Ape-X: actors on the Ray cluster at the address, or on one that is started here for the purpose.
-
-        Up to `steps` environment steps of all actors. With `out`, a run that is in that folder is gone on with.
-        `training.apex.settings.preset` gives Ape-X's settings, and the overrides of an agent that go with them.
-        """
         from actiongap.training.apex import run as apex_run
 
-        if self._apex is None and self._state is not None:
-            raise ValueError("this agent has learned without actors: make a new one to learn with them")
-        stop = self._stop(steps, since=0)
-        self._apex = apex or self._apex or ApexSettings()
-        folder = None if out is None else RunFolder(out, self.identity())
-        try:
-            state = apex_run.train(
-                self._task, self._apex, stop, folder, address, progress, callbacks, checkpoint_seconds, dashboard
-            )
-        finally:
-            if folder is not None:
-                folder.close()
-        self._take(state)
+        if self.step and (out is None or self._home != Path(out).resolve()):
+            raise ValueError("an agent that learns by Ape-X goes on in its own folder: give it as out=...")
+        state = apex_run.train(
+            self._task, stop, out, address, dashboard, progress, callbacks, checkpoint_seconds, command
+        )
+        self._learned = _Learned(state.step, state.learner, state.reward_min, state.history)
+        self._home = None if out is None else Path(out).resolve()
         return self
 
     def q_values(self, observation: Any) -> np.ndarray:
@@ -202,8 +203,7 @@ class Agent:
                 "or a batch of such"
             )
         batch = array.reshape(-1, *shape).astype(dtype)
-        program = self._task.program
-        q = np.asarray(program.q_values(self._current().carry.learner.online, batch))
+        q = np.asarray(self._task.program.q_values(self._current().learner.online, batch))
         return q.reshape(*array.shape[: array.ndim - len(shape)], -1)
 
     def predict(self, observation: Any) -> Any:
@@ -220,156 +220,115 @@ class Agent:
             raise ValueError(f"episodes is {episodes!r}; it must be a whole number, 1 or more")
         settings = dataclasses.replace(self.settings, evaluation_episodes=int(episodes))
         program = dataclasses.replace(self._task, settings=settings).program
-        state = self._current()
+        learned = self._current()
         chosen = np.uint32(self.seed if seed is None else seed)
-        played = program.evaluate(state.carry.learner.online, chosen, np.int32(state.step))
+        played = program.evaluate(learned.learner.online, chosen, np.int32(learned.step))
         return Episodes(*(np.asarray(column) for column in played))  # type: ignore[arg-type]
 
     def save(self, folder: str | Path) -> None:
         """Keep the agent in a folder, with all that it takes to go on learning."""
-        if self._apex is not None:
-            raise ValueError("an agent that learned with actors is kept by the folder given to learn_with_actors")
-        state = self._current()
+        if self._task.apex is not None:
+            raise ValueError("an agent that learns by Ape-X is kept by the folder given to learn")
         opened = self._open(Path(folder))
         try:
-            run.save(self._task, state, opened)
-            run.tell(opened, self._task, state, "finished")
+            training, history = self._take_up()
+            opened.restore(history.rows, history.episodes)
+            loop.save(self._task, training, history, opened)
+            Journal(self._task, history, opened, display.Silent()).set_status(
+                "finished", training.step, training.reward_min
+            )
         finally:
             opened.close()
 
     @classmethod
-    def load(cls, folder: str | Path, environment: Any = None, network: NetworkBuilder | None = None) -> Agent:
-        """The agent of a folder, as it was at its last checkpoint. What is one's own, environment or network, is given
-        again."""
-        kept = read_settings(folder)
-        apex, kept["settings"] = apex_settings.split(kept["settings"])
-        agent = cls._from_settings(kept, environment, network)
-        if apex is None:
-            agent._state = run.load(agent._task, folder)
-        else:
-            agent._apex = apex
-            agent._take(apex_state.load(agent._task, folder))
+    def load(
+        cls,
+        folder: str | Path,
+        environment: Any = None,
+        network: NetworkBuilder | None = None,
+        optimiser: optax.GradientTransformation | None = None,
+        operator: Any = None,
+    ) -> Agent:
+        """The agent of a folder, as it was at its last checkpoint. What is one's own, environment, network or
+        optimiser, is given again; an operator, too, if its function is in no module, but in a script or a notebook. The
+        replay stays on disk until the agent goes on learning."""
+        record = read_settings(folder)
+        try:
+            agent = cls.of_task(task.from_record(record, environment, network, optimiser, operator))
+        except ValueError as error:
+            raise RunFolderError(f"{Path(folder) / 'settings.json'}: {error}") from error
         agent._home = Path(folder).resolve()
+        path = Path(folder) / CHECKPOINT
+        if checkpoint.exists(path):
+            agent._learned = _load(agent._task, Path(folder))
         return agent
 
-    @classmethod
-    def _from_settings(cls, kept: dict[str, Any], environment: Any, network: NetworkBuilder | None) -> Agent:
-        name = kept["environment"]
-        if environment is None and envs.is_known(name):
-            environment = name
-        made = None if environment is None else envs.make(environment)
-        if made is None or _describe_environment(made) != kept["game"]:
-            raise RunFolderError(f"the run is of {kept['game']}: give it as Agent.load(folder, environment=...)")
-        numbers = dict(kept["operator"])
-        by_rule = numbers["lower_bound"] == _BY_RULE
-        if by_rule:
-            numbers["lower_bound"] = 0.0
-        operator = Operator(*(type(default)(numbers[name]) for name, default in Operator()._asdict().items()))
-        changing = kept.get("schedule") or {}
-        settings = {key: float(value) if value in ("inf", "-inf") else value for key, value in kept["settings"].items()}
-        if network is not None:
-            settings["network"] = network
-        agent = cls(operator, made, kept["seed"], **settings, **changing)
-        agent.algorithm = kept["algorithm"]
-        agent._task = dataclasses.replace(agent._task, find_lower_bound=by_rule)
-        return agent
+    def identity(self) -> dict[str, Any]:
+        """What makes this run another than others. How long it lasts does not."""
+        return self._task.identity()
 
-    def _stop(self, steps: int | None, since: int | None = None) -> int:
+    def _stop(self, steps: int | None) -> int:
         """The step to learn up to, for so many steps more."""
         steps = self.settings.training_steps if steps is None else steps
         if isinstance(steps, bool) or int(steps) != steps or steps < 0:
             raise ValueError(f"steps is {steps!r}; it must be a whole number, 0 or more")
-        stop = (self.step if since is None else since) + int(steps)
+        stop = self.step + int(steps)
         if stop >= 2**31:
             raise ValueError(f"{stop:,} steps in all are more than the counters hold; at most 2^31 - 1")
         return stop
 
-    def _take(self, learned: apex_state.State) -> None:
-        """Be the agent that actors and a learner have made."""
-        carry = self._task.program.init(np.uint32(self.seed))._replace(learner=learned.learner)
-        self._state = run.State(learned.step, carry, learned.rows, learned.episodes)
+    def _current(self) -> _Learned:
+        if self._learned is None:
+            self._learned = _Learned(0, self._task.program.init_learner(np.uint32(self.seed)), 0.0, History())
+        return self._learned
 
-    def _current(self) -> run.State:
-        if self._state is None:
-            self._state = run.start(self._task)
-        return self._state
+    def _keep(self, training: loop.Training, history: History) -> None:
+        self._training = training
+        self._learned = _Learned(training.step, training.carry.learner, training.reward_min, history)
 
-    def identity(self) -> dict[str, Any]:
-        """What makes this run another than others. How long it lasts does not."""
-        settings = dataclasses.asdict(self.settings)
-        settings.pop("training_steps")
-        if self._apex is not None:
-            settings |= apex_settings.describe(self._apex)
-        operator = self._task.operator._asdict()
-        if self._task.find_lower_bound:
-            operator["lower_bound"] = _BY_RULE
-        return {
-            "environment": self.environment.name,
-            "game": _describe_environment(self.environment),
-            "algorithm": self.algorithm,
-            "operator": operator,
-            "schedule": _describe(self._task.schedule),
-            "settings": settings,
-            "seed": self.seed,
-        }
+    def _take_up(self) -> tuple[loop.Training, History]:
+        """All that it takes to go on: as it is in memory, in the agent's folder, or at the start."""
+        if self._training is not None:
+            return self._training, self._current().history
+        if self._home is not None:
+            training, history = loop.load(self._task, self._home)
+            if self.step and training.step != self.step:
+                raise RunFolderError(
+                    f"{self._home} has gone on to step {training.step:,}, and this agent is at step {self.step:,}: "
+                    "go on with Agent.load"
+                )
+            return training, history
+        return loop.start(self._task), History()
 
     def _open(self, path: Path, command: str | None = None) -> RunFolder:
         """The folder, holding the same run as this agent: taken up by a new agent, filled by one that has learned."""
         folder = RunFolder(path, self.identity(), command)
         try:
-            if self.step == 0:
-                self._state = run.load(self._task, path)
-            elif checkpoint.exists(folder.checkpoint):
+            home = path.resolve()
+            if self.step and checkpoint.exists(folder.checkpoint):
                 kept = checkpoint.load_metadata(folder.checkpoint)["step"]
-                if self._home != path.resolve() or kept > self.step:
+                if self._home != home or kept > self.step:
                     raise RunFolderError(
                         f"{path} has a run at step {kept:,}, which is not where this agent came from: "
                         f"name a new folder, or go on with Agent.load({str(path)!r})"
                     )
-            run.attach(self._task, self._current(), folder)
-            self._home = path.resolve()
+            if not self.step:
+                self._training = None  # a new agent takes up what is there
+            elif self._training is None and self._home != home:
+                self._keep(*self._take_up())  # what it has learned is in another folder
+            self._home = home
         except BaseException:
             folder.close()
             raise
         return folder
 
 
-def _split_schedules(numbers: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], int]:
-    """The numbers at the start, those that change as they are at the end, and over how many steps."""
-    scheduled = {name: value for name, value in numbers.items() if isinstance(value, tuple | list)}
-    for name, value in scheduled.items():
-        if name not in schedules.SCHEDULED or len(value) != 3:
-            allowed = ", ".join(schedules.SCHEDULED)
-            raise ValueError(f"{name} is {value!r}; {allowed} may be (start, end, steps), all others are numbers")
-    lengths = {value[2] for value in scheduled.values()}
-    if len(lengths) > 1:
-        raise ValueError(f"the schedules last {sorted(lengths)} steps; they must all last equally long")
-    start = {name: value[0] if name in scheduled else value for name, value in numbers.items()}
-    return start, {name: value[1] for name, value in scheduled.items()}, int(max(lengths, default=1))
-
-
-def _describe_environment(environment: Environment) -> str:
-    return describe(environment.game if isinstance(environment, GameEnvironment) else environment)
-
-
-def _check_num_envs(environment: Environment, native: int | None, num_envs: int) -> None:
-    if isinstance(environment, GameEnvironment) and num_envs != 1:
-        raise ValueError(
-            f"num_envs is {num_envs}; the game {environment.name} is trained inside of one program, with num_envs 1. "
-            "More are for Gymnasium environments"
-        )
-    if native not in (None, num_envs):
-        raise ValueError(f"num_envs is {num_envs}; {environment.name} is a vector of {native}: leave num_envs out")
-
-
-def _describe(schedule: schedules.Schedule | None) -> dict[str, list[float]] | None:
-    """The schedule as the overrides that make it."""
-    if schedule is None:
-        return None
-    ends = {name: (getattr(schedule.start, name), getattr(schedule.end, name)) for name in schedules.SCHEDULED}
-    return {name: [start, end, schedule.steps] for name, (start, end) in ends.items() if start != end}
-
-
-def _name_of(operator: Operator) -> str:
-    """The name of a member of the family whose numbers these are, else `custom`."""
-    return next((name for name, member in operators.FAMILY.items() if member == operator), "custom")
+def _load(of: task.Task, folder: Path) -> _Learned:
+    """The learner of a checkpoint, without the replay."""
+    path = folder / CHECKPOINT
+    prefix = "" if of.apex is not None else ".learner"
+    arrays, kept = checkpoint.read(path, lambda name: name == ".reward_min" or name.startswith(prefix))
+    reward_min = float(arrays.pop(".reward_min", kept.get("reward_min", 0.0)))
+    like = jax.eval_shape(of.program.init_learner, jax.ShapeDtypeStruct((), np.uint32))
+    learner = jax.tree.map(jnp.asarray, checkpoint.arrange(arrays, like, path, prefix))
+    return _Learned(kept["step"], learner, reward_min, History.read(folder, kept))

@@ -5,18 +5,30 @@ Imports that take long stand inside the commands that need them, so that --help 
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import sys
 from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NoReturn
 
 import gymnasium
 import tyro
 
 from actiongap.cli.agents import evaluate, play, train, watch
+from actiongap.cli.analyse import analyse
+from actiongap.cli.arguments import REGISTRY
 from actiongap.cli.chain_walk import chainwalk
 from actiongap.cli.experiments import compare, list_all, random_scores, report, reproduce, runs
+from actiongap.cli.playground import playground
+from actiongap.cli.settings import settings
+from actiongap.cli.verification import verify
 from actiongap.operators import names as operator_names
+from actiongap.training.apex.members import MemberFailedError
+from actiongap.training.display import plain
+from actiongap.training.ray_cluster import ClusterLostError
+from actiongap.training.signals import INTERRUPTED, stopping_at_once
 from actiongap.version import __version__
 
 
@@ -35,37 +47,67 @@ def info() -> None:
     print(f"operators: {', '.join(operator_names())}")
 
 
+def _with_jax(command: Callable[..., None]) -> Callable[..., None]:
+    """The command, once what it needs is imported: Ctrl-C inside of JAX's import can crash."""
+
+    @functools.wraps(command)
+    def call(*arguments: Any, **named: Any) -> None:
+        with stopping_at_once():
+            import_module("actiongap.agent")
+        command(*arguments, **named)
+
+    return call
+
+
 COMMANDS: dict[str, Callable[..., None]] = {
     "chainwalk": chainwalk,
-    "play": play,
-    "train": train,
-    "evaluate": evaluate,
-    "watch": watch,
-    "compare": compare,
-    "reproduce": reproduce,
+    "playground": playground,
+    "play": _with_jax(play),
+    "train": _with_jax(train),
+    "evaluate": _with_jax(evaluate),
+    "watch": _with_jax(watch),
+    "analyse": _with_jax(analyse),
+    "compare": _with_jax(compare),
+    "reproduce": _with_jax(reproduce),
     "report": report,
     "runs": runs,
+    "verify": _with_jax(verify),
     "list": list_all,
-    "random-scores": random_scores,
-    "info": info,
+    "settings": settings,
+    "random-scores": _with_jax(random_scores),
+    "info": _with_jax(info),
 }
 
 
 def main() -> None:
-    """The command `actiongap`. Bad input ends with one or two lines and exit code 2, Ctrl-C with 130."""
-    if sys.argv[1:] == ["--version"]:
+    """The command `actiongap`. Bad input ends with one or two lines and exit code 2, a run that failed with 1, Ctrl-C
+    with 130."""
+    arguments = sys.argv[1:]
+    if arguments == ["--version"]:
         print(f"actiongap {__version__}")
         return
     try:
-        tyro.extras.subcommand_cli_from_dict(
-            COMMANDS,
-            prog="actiongap",
-            description="Value-based reinforcement learning that is robust to estimation error.",
-            sort_subcommands=False,
-        )
+        if arguments and arguments[0] in COMMANDS:
+            # Parsed alone, so that what is wrong with a command is told with its own help.
+            tyro.cli(COMMANDS[arguments[0]], prog=f"actiongap {arguments[0]}", args=arguments[1:], registry=REGISTRY)
+        else:
+            tyro.extras.subcommand_cli_from_dict(
+                COMMANDS,
+                prog="actiongap",
+                description="Value-based reinforcement learning that is robust to estimation error.",
+                sort_subcommands=False,
+                registry=REGISTRY,
+            )
     except KeyboardInterrupt as interruption:
-        print(f"actiongap: {interruption or 'stopped'}", file=sys.stderr)
-        raise SystemExit(130) from None
+        _end(INTERRUPTED, str(interruption) or "stopped")
+    except (MemberFailedError, ClusterLostError) as error:
+        _end(1, error)
     except (ValueError, OSError, ArithmeticError, gymnasium.error.Error) as error:
-        print(f"actiongap: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
+        _end(2, error)
+
+
+def _end(code: int, told: object) -> NoReturn:
+    """Say why, as it is: a name from a file does nothing to a terminal."""
+    lines = [plain(line) for line in str(told).splitlines()]
+    print("actiongap: " + "\n".join(lines), file=sys.stderr)
+    raise SystemExit(code) from None

@@ -9,38 +9,42 @@ import tyro
 
 from actiongap.cli.arguments import Overrides, Steps
 from actiongap.operators import names as operator_names
+from actiongap.training.files import as_file_name
 
 
 def play(
-    game: tyro.conf.Positional[str],
+    environment: tyro.conf.Positional[str],
     policy: Literal["random", "scripted"] = "random",
     steps: int = 300,
     seed: int = 0,
     out: Path | None = None,
 ) -> None:
-    """Write a GIF of a game, played by a random or a scripted policy, to see what the game is.
+    """Write a GIF of an environment, played by a random or a scripted policy, to see what it is.
 
     Args:
-        game: A name that `actiongap info` lists, such as minatar/breakout or pixelcopter.
-        policy: Who plays.
+        environment: A name that `actiongap list` shows, such as pixelcopter, or Gymnasium has, such as CartPole-v1.
+        policy: Who plays; some games of this package have a scripted policy.
         steps: How many steps.
-        seed: Another seed is another game.
-        out: The GIF; by default out/play-GAME.gif.
+        seed: Another seed is another play.
+        out: The GIF; by default out/play-ENVIRONMENT.gif.
     """
-    from actiongap import games
-    from actiongap.games.play import play as frames_of
+    from actiongap import envs
+    from actiongap.envs.animation import play as frames_of
+    from actiongap.games import catalogue
     from actiongap.games.rendering import save_gif
 
-    made = games.make(game)
-    path = Path(f"out/play-{as_file_name(game)}.gif") if out is None else out
+    frames = frames_of(envs.make(environment), policy, steps, seed)
+    path = Path(f"out/play-{as_file_name(environment)}.gif") if out is None else out
     path.parent.mkdir(parents=True, exist_ok=True)
-    save_gif(frames_of(made, policy, steps, seed), path, fps=30 if game == "pixelcopter" else 15)
+    save_gif(frames, path, fps=catalogue.frames_per_second(environment))
     print(path)
 
 
 def train(
     environment: tyro.conf.Positional[str],
-    algo: Annotated[str, tyro.conf.arg(help=f"One of: {', '.join(operator_names())}.")] = "clip_al",
+    algo: Annotated[
+        str, tyro.conf.arg(help=f"One of: {', '.join(operator_names())}; or one's own, module:function.")
+    ] = "clip_al",
     steps: Steps = None,
     seed: int = 0,
     out: Path | None = None,
@@ -68,35 +72,23 @@ def train(
         actors: Ape-X: how many; by default 8.
         envs_per_actor: Ape-X: environments that each actor plays side by side; by default 1.
         shards: Ape-X: parts of the replay, each a process; by default 1.
-        preset: Ape-X: `paper` (uniform replay, n = 5; the default) or `horgan` (prioritised, double, duelling, n = 3).
+        preset: Ape-X: `paper` (uniform replay, n = 5; the default) or `horgan` (prioritised, double, dueling, n = 3).
         address: Ape-X: HOST:PORT of the Ray cluster to use; by default one is started on this machine.
         dashboard: Ape-X: start Ray's dashboard, too.
     """
     from actiongap.agent import Agent
-    from actiongap.training.run_folder import Callback, TensorBoard
+    from actiongap.training.callbacks import Callback, TensorBoard
 
-    own = {"actors": actors, "envs_per_actor": envs_per_actor, "shards": shards}
-    given = {name: value for name, value in {**own, "preset": preset, "address": address}.items() if value is not None}
-    if given and not apex:
-        raise ValueError(f"{', '.join(given)}: this is Ape-X's; add --apex")
-    overrides = dict(settings)
+    of_apex = {"apex": preset, "actors": actors, "envs_per_actor": envs_per_actor, "shards": shards}
+    given = {name: value for name, value in of_apex.items() if value is not None}
     if apex:
-        from dataclasses import fields
-
-        from actiongap.training.apex import settings as apex_settings
-
-        known = {field.name for field in fields(apex_settings.ApexSettings)}
-        chosen = {name: overrides.pop(name) for name in list(overrides) if name in known}
-        chosen |= {name: value for name, value in own.items() if value is not None}
-        of_apex, changes = apex_settings.preset(preset or "paper", **chosen)
-        overrides = changes | overrides
-    agent = Agent(algo, environment, seed, **overrides)
-    folder = Path("runs") / f"{as_file_name(environment)}-{algo}-{seed}" if out is None else out
+        given = {"apex": "paper", **given}
+    elif given or address is not None:
+        raise ValueError(f"{', '.join(given) or 'address'}: this is Ape-X's; add --apex")
+    agent = Agent(algo, environment, seed, **{**given, **dict(settings)})
+    folder = Path("runs") / f"{as_file_name(environment)}-{as_file_name(algo)}-{seed}" if out is None else out
     callbacks: list[Callback] = [TensorBoard(folder / "tensorboard")] if tensorboard else []
-    if apex:
-        agent.learn_with_actors(steps, of_apex, folder, address, not quiet, callbacks, dashboard=dashboard)
-    else:
-        agent.learn(steps, progress=not quiet, out=folder, callbacks=callbacks)
+    agent.learn(steps, out=folder, address=address, dashboard=dashboard, progress=not quiet, callbacks=callbacks)
     last = agent.rows[-1] if agent.rows else None
     score = "" if last is None else f", return {last['evaluation_return']:.2f} at step {last['step']:,}"
     print(f"{folder}: {agent.step:,} steps{score}")
@@ -133,16 +125,12 @@ def watch(run: tyro.conf.Positional[Path], steps: int = 300, seed: int = 0, out:
         out: The GIF; by default out/watch-RUN.gif.
     """
     from actiongap.agent import Agent
+    from actiongap.games import catalogue
     from actiongap.games.rendering import save_gif
     from actiongap.training.watch import frames
 
     path = Path("out") / f"watch-{run.resolve().name}.gif" if out is None else out
     agent = Agent.load(run)
     path.parent.mkdir(parents=True, exist_ok=True)
-    save_gif(frames(agent, seed, steps), path, fps=15)
+    save_gif(frames(agent, seed, steps), path, fps=catalogue.frames_per_second(agent.environment.name))
     print(path)
-
-
-def as_file_name(name: str) -> str:
-    """An environment's name as a part of a path."""
-    return name.replace("/", "-")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import types
+import typing
+from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
@@ -45,18 +48,38 @@ def _value(text: str) -> Any:
     return text
 
 
-def _count(unless_given: str) -> Any:
+_UNSET = "unset"
+"""How help shows that an argument is left out by default; its own text says what happens then."""
+
+REGISTRY = tyro.constructors.ConstructorRegistry()
+
+
+@REGISTRY.primitive_rule
+def _optional(found: tyro.constructors.PrimitiveTypeInfo) -> tyro.constructors.PrimitiveConstructorSpec[Any] | None:
+    """A value that may be left out, but not given as the word None: `--out PATH`."""
+    kinds = typing.get_args(found.type)
+    if found.type_origin not in (types.UnionType, typing.Union) or len(kinds) != 2 or types.NoneType not in kinds:
+        return None
+    kind = next(kind for kind in kinds if kind is not types.NoneType)
+    if kind not in (int, float, str, Path):
+        return None
+    return _one_value(kind, kind, kind.__name__.upper())
+
+
+def _one_value(kind: type, parse: Any, metavar: str) -> tyro.constructors.PrimitiveConstructorSpec[Any]:
     return tyro.constructors.PrimitiveConstructorSpec(
         nargs=1,
-        metavar="STEPS",
-        instance_from_str=lambda arguments: whole_number(arguments[0]),
-        is_instance=lambda value: value is None or isinstance(value, int),
-        str_from_instance=lambda value: [unless_given if value is None else str(value)],
+        metavar=metavar,
+        instance_from_str=lambda arguments: parse(arguments[0]),
+        is_instance=lambda value: value is None or isinstance(value, kind),
+        str_from_instance=lambda value: [_UNSET if value is None else str(value)],
     )
 
 
-Steps = Annotated[int | None, _count("the paper's")]
-AtStep = Annotated[int | None, _count("the end")]
+_COUNT = _one_value(int, whole_number, "STEPS")
+Count = Annotated[int, _COUNT]
+Steps = Annotated[int | None, _COUNT]
+AtStep = Steps
 Override = Annotated[
     tuple[str, Any],
     tyro.constructors.PrimitiveConstructorSpec(
@@ -95,7 +118,11 @@ Variations = Annotated[
 ]
 Algorithms = Annotated[
     tuple[str, ...],
-    tyro.conf.arg(name="algos", metavar="NAME [NAME ...]", help=f"Of: {', '.join(operator_names())}."),
+    tyro.conf.arg(
+        name="algos",
+        metavar="NAME [NAME ...]",
+        help=f"Of: {', '.join(operator_names())}; or one's own, module:function.",
+    ),
 ]
 Operators = Annotated[
     tuple[str, ...],

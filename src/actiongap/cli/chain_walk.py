@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json as json_module
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import tyro
 from rich.console import Console
 from rich.table import Table
 
@@ -13,12 +15,14 @@ from actiongap.cli.arguments import Operators
 
 if TYPE_CHECKING:
     from actiongap.tabular.chain_walk.experiment import Experiment
+    from actiongap.tabular.chain_walk.noise import Study
 
 _console = Console(highlight=False)
+_DEFAULT = ("dqn", "al", "clip_al")
 
 
 def chainwalk(
-    operators: Operators = ("dqn", "al", "clip_al"),
+    operators: Operators = _DEFAULT,
     alpha: float = 0.99,
     clip_ratio: float = 0.9,
     lower_bound: float | None = None,
@@ -30,8 +34,14 @@ def chainwalk(
     seed: int = 0,
     out: Path | None = None,
     json: bool = False,
+    cap: float = 8.0,
+    every: Annotated[bool, tyro.conf.arg(name="all")] = False,
+    sigmas: tuple[float, ...] = (),
+    seeds: int = 20,
 ) -> None:
-    """The paper's chain walk: prints its table, writes its figures and a page that plays the iterations.
+    """The paper's chain walk: prints its table, writes its figures and the playground, set to it.
+
+    With --sigmas it is another experiment: how the rules stand noise of several sizes, as a table and a figure.
 
     Args:
         alpha: The scale of the gap term, in [0, 1), of those that have one.
@@ -45,11 +55,20 @@ def chainwalk(
         seed: Seed of that error.
         out: Folder for the figures and the page; by default out/chainwalk. With --json nothing is written unless given.
         json: Print the numbers as JSON instead of tables.
+        cap: The cap of the capped ones, in (0, inf].
+        every: All operators, and look_ahead, which is for exact sweeps alone.
+        sigmas: Sizes of noise: a table and a figure of the loss under each, with 95% intervals over the seeds.
+        seeds: How many seeds each size of noise is run with.
     """
     from actiongap.tabular.chain_walk import experiment as chain_walk
 
+    if sigmas:
+        _noise(operators, every, sigmas, seeds, out, json, alpha=alpha, clip_ratio=clip_ratio, cap=cap,
+               lower_bound=lower_bound, gamma=gamma, states=states, iterations=iterations)  # fmt: skip
+        return
+    names = chain_walk.NAMES if every else operators
     experiment = chain_walk.run(
-        operators, alpha, clip_ratio, lower_bound, gamma, states, iterations, noise, seed, temperature
+        names, alpha, clip_ratio, lower_bound, gamma, states, iterations, noise, seed, temperature, cap=cap
     )
     if json:
         rows = {name: chain_walk.numbers(trace) for name, trace in experiment.traces.items()}
@@ -62,6 +81,7 @@ def chainwalk(
 
 def show(experiment: Experiment, folder: Path) -> None:
     """Print the tables, write figures and page, and say where."""
+    from actiongap.playground import PANELS
     from actiongap.tabular.chain_walk.experiment import numbers
 
     rows = {name: numbers(trace) for name, trace in experiment.traces.items()}
@@ -72,14 +92,51 @@ def show(experiment: Experiment, folder: Path) -> None:
     _console.print(_table("Clipped AL by clip ratio, as in the supplement", "clip ratio", ablation))
     pictures = _write(experiment, folder)
     _console.print(f"Figures: {', '.join(str(picture) for picture in pictures)}", soft_wrap=True)
-    _console.print(f"Page to play the iterations: {folder / 'index.html'}", soft_wrap=True)
+    first = f" (the first {PANELS} operators)" if len(experiment.operators) > PANELS else ""
+    _console.print(f"Playground, to play the iterations{first}: {folder / 'index.html'}", soft_wrap=True)
+
+
+def _noise(
+    names: Sequence[str], every: bool, sigmas: Sequence[float], seeds: int, out: Path | None, json: bool, **numbers: Any
+) -> None:
+    from actiongap.tabular.chain_walk import figures, noise
+    from actiongap.tabular.chain_walk.experiment import NAMES
+
+    chosen = NAMES if every else noise.NAMES if tuple(names) == _DEFAULT else tuple(names)
+    study = noise.run(sigmas, chosen, seeds, **numbers)
+    if json:
+        measured = {"losses": study.losses, "gaps": study.gaps}
+        rows = {kind: {name: table.tolist() for name, table in of.items()} for kind, of in measured.items()}
+        print(json_module.dumps({"sigmas": study.sigmas, "window": study.window, **rows}, indent=2))
+    else:
+        for title, of in [("Loss of the greedy policy", study.losses), ("Mean action gap", study.gaps)]:
+            _console.print(_noise_table(f"{title}, mean and 95% interval over {seeds} seeds", study, of))
+    if out is not None or not json:
+        folder = Path("out/chainwalk") if out is None else out
+        path = figures.write_noise(study, folder)
+        if not json:
+            _console.print(f"Figure: {path}", soft_wrap=True)
+
+
+def _noise_table(title: str, study: Study, measured: dict[str, Any]) -> Table:
+    from actiongap.tabular.chain_walk.noise import interval
+
+    table = Table(title=title, title_justify="left")
+    table.add_column("operator")
+    for sigma in study.sigmas:
+        table.add_column(f"sigma {sigma:g}", justify="right")
+    for label, samples in measured.items():
+        cells = zip(*interval(samples), strict=True)
+        table.add_row(label, *(f"{mean:.3g} ± {half:.2g}" for mean, half in cells))
+    return table
 
 
 def _write(experiment: Experiment, folder: Path) -> list[Path]:
-    from actiongap.tabular.chain_walk import figures, page
+    from actiongap.playground import chain_walk_state, write
+    from actiongap.tabular.chain_walk import figures
 
     pictures = figures.write(experiment, folder)
-    page.write(experiment, folder / "index.html")
+    write(folder / "index.html", chain_walk_state(experiment))
     return pictures
 
 

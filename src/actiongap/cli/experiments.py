@@ -5,23 +5,24 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
-from rich.console import Console
 from rich.table import Table
 
-from actiongap.cli.agents import as_file_name
 from actiongap.cli.arguments import Algorithms, AtStep, Overrides, Steps, Variations
+from actiongap.cli.tables import is_narrow, print_table, say, text
+from actiongap.training.files import as_file_name
 
 if TYPE_CHECKING:
+    from actiongap.analysis.comparison import Comparison
     from actiongap.experiments.executors import Executor
     from actiongap.experiments.grid import Experiment
-    from actiongap.results.comparison import Comparison
 
-_console = Console(highlight=False)
-
+_SUITES = Path("runs/suites")
 Place = Annotated[
     Literal["cores", "ray"],
     tyro.conf.arg(help="Where: this machine's cores, or a Ray cluster (needs the extra `ray`)."),
@@ -68,14 +69,14 @@ def compare(
     planned = expand([environment], algos, range(seeds), steps, dict(vary), dict(settings))
     folder = Path("runs") / f"compare-{as_file_name(environment)}" if out is None else out
     title = f"{', '.join(algos)} on {environment}"
-    _conduct(Experiment(title, planned, baseline), folder, on, address, cores, quiet, {})
+    _run(Experiment(title, planned, baseline), folder, on, address, cores, quiet, {})
 
 
 def reproduce(
     suite: tyro.conf.Positional[str],
     steps: Steps = None,
     seeds: int | None = None,
-    games: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME [NAME ...]")] = (),
+    environments: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME [NAME ...]")] = (),
     out: Path | None = None,
     on: Place = "cores",
     address: Address = None,
@@ -91,30 +92,38 @@ def reproduce(
         suite: A name that `actiongap list` shows, such as pixelcopter or table1, or a .toml file.
         steps: Cut every run to so many steps.
         seeds: Cut to so many seeds.
-        games: Cut to some of its environments, such as breakout seaquest.
-        out: The folder for runs and report; by default runs/reproduce/SUITE.
+        environments: Cut to some of its environments, such as breakout seaquest.
+        out: The folder for runs and report; by default the report is in runs/suites/SUITE, and the runs are in
+            runs/suites/pool, where suites share those that they have in common.
         dry_run: Only say how much it is.
         quiet: Show no progress.
     """
+    from actiongap import envs
     from actiongap.experiments import suites
-    from actiongap.experiments.conduct import measure_speeds
+    from actiongap.experiments.grid import shared
+    from actiongap.experiments.runner import measure_speeds
 
     chosen = suites.load(suite)
-    folder = Path("runs/reproduce") / chosen.name if out is None else out
+    folder = _SUITES / chosen.name if out is None else out
+    pool = _SUITES / "pool" if out is None else None
     if chosen.kind == suites.CHAIN_WALK:
         _reproduce_chain_walk(chosen, folder, dry_run)
         return
     if seeds is not None and seeds < 1:
         raise ValueError(f"seeds is {seeds}; it must be 1 or more")
-    experiment = chosen.experiment(steps, seeds, games or None)
-    environments = list(dict.fromkeys(spec.environment for spec in experiment.runs))
-    print(f"{chosen.title} ({chosen.paper})" if chosen.paper else chosen.title)
+    experiment = chosen.experiment(steps, seeds, environments or None)
+    if pool is not None:
+        experiment = replace(experiment, runs=tuple(map(shared, experiment.runs)))
+    played = list(dict.fromkeys(spec.environment for spec in experiment.runs))
+    for name in played:
+        envs.make(name)  # what is not installed is told before anything is measured
+    say(f"{chosen.title} ({chosen.paper})" if chosen.paper else chosen.title)
     total = sum(spec.steps for spec in experiment.runs)
     print(f"{len(experiment.runs)} runs, {total:,} steps; measuring how fast this machine is ...", flush=True)
-    speeds = measure_speeds(environments)
-    _say_how_long(experiment, speeds, folder, on, cores)
+    speeds = measure_speeds(played)
+    _say_how_long(experiment, speeds, pool or folder, on, cores)
     if not dry_run:
-        _conduct(experiment, folder, on, address, cores, quiet, speeds)
+        _run(experiment, folder, on, address, cores, quiet, speeds, pool)
 
 
 def report(
@@ -124,6 +133,7 @@ def report(
     at: AtStep = None,
     title: str | None = None,
     gif: bool = True,
+    random_scores: Path | None = None,
 ) -> None:
     """Write a report on runs: a page that works offline, tables for pasting, figures, and CSV files.
 
@@ -134,10 +144,11 @@ def report(
         at: Score all runs at this step; by default at their end.
         title: The page's heading.
         gif: Let the best agent play, and show it.
+        random_scores: A file that `actiongap random-scores --out` has written: what a random policy scores.
     """
     if not folders:
         raise ValueError("name at least one folder that holds runs, such as compare's --out")
-    _report(folders, out, baseline, at, title, gif)
+    _report(folders, out, baseline, at, title, gif, random_scores)
 
 
 def runs(folder: tyro.conf.Positional[Path]) -> None:
@@ -146,26 +157,33 @@ def runs(folder: tyro.conf.Positional[Path]) -> None:
     Args:
         folder: Any folder that holds runs, at any depth.
     """
-    from actiongap.results.runs import find, last_row
+    from actiongap.analysis import labels
+    from actiongap.analysis.runs import find
+    from actiongap.training import tables
 
-    table = Table(title=str(folder), title_justify="left")
-    for heading in ("run", "environment", "algorithm"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("seed", "step", "of"):
-        table.add_column(heading, justify="right")
-    table.add_column("state")
-    table.add_column("last return", justify="right")
     found = find(folder)
+    narrow = is_narrow()
+    table = Table(title=text(folder), title_justify="left")
+    table.add_column("run", overflow="fold")
+    if not narrow:
+        table.add_column("environment", overflow="fold")
+        table.add_column("algorithm", overflow="fold")
+        table.add_column("seed", justify="right")
+    table.add_column("step", justify="right")
+    table.add_column("of", justify="right")
+    table.add_column("status", overflow="fold")
+    table.add_column("return" if narrow else "last return", justify="right")
     for run in found:
-        value = last_row(run.path).get("evaluation_return")
-        wanted = "" if run.wanted_steps is None else f"{run.wanted_steps:,}"
-        told = "" if value is None else f"{value:.2f}"
-        state = run.state if run.problem is None else f"{run.state}: {run.problem}"
-        seed = "" if run.seed < 0 else str(run.seed)
-        table.add_row(run.name, run.environment, run.variant, seed, f"{run.step:,}", wanted, state, told)
-    _print_table(table)
-    counts = {state: sum(run.state == state for run in found) for state in dict.fromkeys(run.state for run in found)}
-    print(", ".join(f"{count} {state}" for state, count in counts.items()))
+        value = tables.last_row(run.path / "metrics.csv").get("evaluation_return")
+        count = labels.short_steps if narrow else "{:,}".format
+        which = [] if narrow else [run.environment, run.variant, "" if run.seed < 0 else str(run.seed)]
+        of = "" if run.wanted_steps is None else count(run.wanted_steps)
+        status = run.status if run.problem is None else f"{run.status}: {run.problem}"
+        cells = [run.name, *which, count(run.step), of, status, "" if value is None else f"{value:.2f}"]
+        table.add_row(*map(text, cells))
+    print_table(table)
+    counts = Counter(run.status for run in found)
+    say(", ".join(f"{count} {status}" for status, count in counts.items()))
 
 
 def list_all() -> None:
@@ -187,14 +205,14 @@ def list_all() -> None:
         shape = " x ".join(map(str, game.observation_shape))
         environments.add_row(name, shape, str(game.num_actions), f"{settings.defaults(name).training_steps:,}")
     environments.add_row("any Gymnasium id", "a vector or an image", "any", "")
-    _print_table(environments)
+    print_table(environments)
 
     algorithms = Table(title="algorithms", title_justify="left")
     algorithms.add_column("name")
     algorithms.add_column("its numbers, and their defaults")
     for name in operators.names():
         algorithms.add_row(name, ", ".join(f"{key} {value:g}" for key, value in operators.parameters(name).items()))
-    _print_table(algorithms)
+    print_table(algorithms)
 
     table = Table(title="suites", title_justify="left")
     for heading, side in (("name", "left"), ("runs", "right"), ("steps", "right"), ("what", "left"), ("paper", "left")):
@@ -204,7 +222,7 @@ def list_all() -> None:
         planned = suite.experiment().runs if suite.kind != suites.CHAIN_WALK else ()
         steps = f"{sum(spec.steps for spec in planned):,}" if planned else "exact"
         table.add_row(name, str(len(planned) or ""), steps, suite.title, suite.paper)
-    _print_table(table)
+    print_table(table)
 
 
 def random_scores(
@@ -222,7 +240,7 @@ def random_scores(
         out: A JSON file to write; by default it is printed.
     """
     from actiongap import games
-    from actiongap.results import random_policy
+    from actiongap.analysis import random_policy
 
     if episodes < 1:
         raise ValueError(f"episodes is {episodes}; it must be 1 or more")
@@ -231,11 +249,11 @@ def random_scores(
     if out is None:
         print(text, end="")
     else:
-        out.write_text(text)
+        out.write_text(text, encoding="utf-8")
         print(out)
 
 
-def _conduct(
+def _run(
     experiment: Experiment,
     out: Path,
     on: str,
@@ -243,15 +261,17 @@ def _conduct(
     cores: int | None,
     quiet: bool,
     speeds: dict[str, float],
+    pool: Path | None = None,
 ) -> None:
-    from actiongap.experiments.conduct import conduct
+    from actiongap.experiments.runner import make_runs
 
     command = shlex.join(["actiongap", *sys.argv[1:]])
-    outcome = conduct(experiment, out, _executor(on, address, cores), not quiet, command, speeds)
+    outcome = make_runs(experiment, out, _executor(on, address, cores), not quiet, command, speeds, pool)
     print(f"{out}: {outcome.made} runs made, {outcome.skipped} were done before, {len(outcome.failures)} failed")
     for name, error in outcome.failures.items():
         print(f"  {name}: {error}")
-    _report((out,), None, None, None, None, True)
+    _say_what_is_longer(experiment, out)
+    _report((out,))
     if outcome.failures:
         raise SystemExit(1)
 
@@ -272,57 +292,71 @@ def _executor(on: str, address: str | None, cores: int | None) -> Executor:
 
 def _report(
     folders: tuple[Path, ...],
-    out: Path | None,
-    baseline: str | None,
-    at: int | None,
-    title: str | None,
-    gif: bool,
+    out: Path | None = None,
+    baseline: str | None = None,
+    at: int | None = None,
+    title: str | None = None,
+    gif: bool = True,
+    random_scores: Path | None = None,
 ) -> None:
-    from actiongap.results import checks, report
-    from actiongap.results.comparison import compare
+    from actiongap.analysis import checks, report
+    from actiongap.analysis.comparison import compare
+    from actiongap.analysis.scores import read_random_scores
 
-    comparison = compare(*folders, baseline=baseline, at=at, title=title)
-    wanted = [check for told in comparison.experiments for check in told.get("checks", [])]
+    known = {} if random_scores is None else read_random_scores(random_scores)
+    comparison = compare(*folders, baseline=baseline, at=at, title=title, random_scores=known)
+    wanted = [check for experiment in comparison.experiments for check in experiment.checks]
     findings = checks.findings(comparison, wanted)
     page = report.write(comparison, folders[0] / "report" if out is None else out, findings, gif=gif)
     _print_scores(comparison)
     for finding in findings:
         answer = {True: "holds", False: "does not hold", None: "cannot be told"}[finding.holds]
-        print(f"{finding.name}, on {finding.environment}: {answer}. {finding.detail}")
+        say(f"{finding.name}, on {finding.environment}: {answer}. {finding.detail}")
     for sentence in report.headline(comparison):
-        print(sentence)
+        say(sentence)
     for problem in comparison.problems:
-        print(f"note: {problem}")
-    print(f"Report: {page}")
+        say(f"note: {problem}")
+    say(f"Report: {page}")
 
 
 def _print_scores(comparison: Comparison) -> None:
+    from actiongap.analysis.tables import NOTHING, with_error, with_interval
+
     for environment in comparison.environments:
-        table = Table(title=f"{environment}, at step {comparison.scored_at[environment]:,}", title_justify="left")
-        table.add_column("algorithm")
+        title = f"{environment}, at step {comparison.scored_at[environment]:,}"
+        table = Table(title=text(title), title_justify="left")
+        table.add_column("algorithm", overflow="fold")
         for heading in ("runs", "mean ± SE", "IQM [95%]", f"% over {comparison.baseline}"):
-            table.add_column(heading, justify="right")
+            table.add_column(text(heading), justify="right")
         for variant in comparison.variants:
             entry = comparison.entries.get((environment, variant))
             if entry is None:
                 continue
-            low, high = entry.interval
             gain = "" if entry.improvement is None else f"{round(entry.improvement.mean(), 1) + 0.0:+.1f}"
-            table.add_row(
-                variant,
-                str(len(entry.seeds)),
-                f"{entry.mean:.2f} ± {entry.standard_error:.2f}" if len(entry.seeds) > 1 else f"{entry.mean:.2f}",
-                f"{entry.interquartile_mean:.2f} [{low:.2f}, {high:.2f}]",
-                gain,
-            )
-        _print_table(table)
+            cells = [with_error(entry), with_interval(entry), gain] if len(entry.scores) else [NOTHING] * 3
+            table.add_row(*map(text, [variant, str(len(entry.scores)), *cells]))
+        print_table(table)
+
+
+def _say_what_is_longer(experiment: Experiment, out: Path) -> None:
+    """The folder may hold longer runs than were asked for now: its report stays that of the longer ones."""
+    from actiongap.analysis import experiment_file
+
+    kept = experiment_file.read(out)
+    asked = {spec.name: spec.steps for spec in experiment.runs}
+    longer = [kept.runs[name]["steps"] for name, steps in asked.items() if kept and kept.runs[name]["steps"] > steps]
+    if longer:
+        say(
+            f"{len(longer)} runs in {out} were asked for up to {max(longer):,} steps before, and are reported so; "
+            f"`actiongap report {out} --at {max(asked.values())}` scores them earlier"
+        )
 
 
 def _say_how_long(experiment: Experiment, speeds: dict[str, float], out: Path, on: str, cores: int | None) -> None:
-    from actiongap.experiments.conduct import work
     from actiongap.experiments.executors import available_cores
     from actiongap.experiments.grid import is_done
-    from actiongap.training.progress import duration
+    from actiongap.experiments.runner import work
+    from actiongap.training.display import duration
 
     waiting = [spec for spec in experiment.runs if not is_done(spec, out)]
     told = ", ".join(f"{environment} {speed:,.0f}" for environment, speed in speeds.items())
@@ -343,9 +377,3 @@ def _reproduce_chain_walk(suite: Any, folder: Path, dry_run: bool) -> None:
     if not dry_run:
         arguments = dict(suite.chain_walk)
         show(experiment.run(arguments.pop("operators", ("dqn", "al", "clip_al")), **arguments), folder)
-
-
-def _print_table(table: Table) -> None:
-    """As wide as it needs where the output is no terminal: nothing is folded in a file."""
-    console = _console if _console.is_terminal else Console(highlight=False, width=200)
-    console.print(table)

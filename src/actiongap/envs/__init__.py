@@ -13,6 +13,7 @@ from actiongap.envs import atari
 from actiongap.envs.core import Environment, Transition, UnusableEnvironmentError, VectorEnvironment
 from actiongap.envs.game_adapter import GameEnvironment
 from actiongap.envs.gymnasium_adapter import ByFunction, ById, CopyOf, describe
+from actiongap.games import catalogue
 from actiongap.games.core import Game
 
 
@@ -35,8 +36,25 @@ def make(environment: Any) -> Environment:
 
 
 def is_known(name: str) -> bool:
-    """Whether there is an environment of this name."""
+    """Whether there is an environment of this name. One of a module, module:Name-v0, is known when it is made."""
+    if ":" in name:
+        return True
     return name in games.names() or (atari.is_known(name) if atari.is_meant(name) else name in gymnasium.registry)
+
+
+def refuse_unknown(name: str) -> None:
+    """Raise for a name that no environment has, saying which are near."""
+    if is_known(name) or name in catalogue.ENTRIES:
+        return
+    if atari.is_meant(name):
+        atari.make(name)
+    known = dict.fromkeys([*games.names(), *gymnasium.registry, *atari.names()])
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
+    raise UnusableEnvironmentError(
+        f"no environment is called {name!r}; near: {', '.join(near) or 'none'}. "
+        f"There are {', '.join(games.names())}, Atari's, such as ALE/Gopher-v5, and those of Gymnasium, such as "
+        "CartPole-v1"
+    )
 
 
 def _by_name(name: str) -> Environment:
@@ -44,13 +62,5 @@ def _by_name(name: str) -> Environment:
         return GameEnvironment(games.make(name))
     if atari.is_meant(name):
         return atari.make(name)
-    # A name with a colon is of a module that registers it.
-    if name not in gymnasium.registry and ":" not in name:
-        known = dict.fromkeys([*games.names(), *gymnasium.registry, *atari.names()])
-        near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
-        raise UnusableEnvironmentError(
-            f"no environment is called {name!r}; near: {', '.join(near) or 'none'}. "
-            f"There are {', '.join(games.names())}, Atari's, such as ALE/Gopher-v5, and those of Gymnasium, such as "
-            "CartPole-v1"
-        )
+    refuse_unknown(name)
     return describe(ById(name))

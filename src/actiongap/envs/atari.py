@@ -28,22 +28,6 @@ from actiongap.envs.state_adapters import read_generator, write_generator
 if TYPE_CHECKING:
     from ale_py import Action, ALEInterface
 
-PAPER_GAMES = (
-    "Asterix",
-    "Asteroids",
-    "BeamRider",
-    "Bowling",
-    "CrazyClimber",
-    "Gravitar",
-    "Gopher",
-    "Kangaroo",
-    "MsPacman",
-    "Phoenix",
-    "Qbert",
-    "Seaquest",
-)
-"""The games of Table 4."""
-
 _FOR_TWO = ("combat", "joust", "maze_craze", "warlords")
 _STATE_ROOM_BYTES = 32_768
 """An emulator's state is some 14,500 bytes, of a length that changes by a few; an array's shape must not."""

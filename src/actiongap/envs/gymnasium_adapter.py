@@ -15,6 +15,7 @@ import inspect
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 import gymnasium
@@ -22,6 +23,8 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from actiongap.envs import spaces, state_adapters
+from actiongap.envs.boundary import Boundary
+from actiongap.envs.copies import copy_of
 from actiongap.envs.core import MissingPackageError, Transition, UnusableEnvironmentError, VectorEnvironment
 
 Made = gymnasium.Env | VectorEnv
@@ -38,36 +41,34 @@ class ById:
     def __call__(self, render_mode: str | None) -> Made:
         modes: dict[str, Any] = {} if render_mode is None else {"render_mode": render_mode}
         os.environ.setdefault("SDL_AUDIODRIVER", "dummy")  # those that draw with pygame would look for a sound card
+        module, _, _ = self.name.rpartition(":")
         try:
+            if module:  # one that registers the environment
+                import_module(module)
             return gymnasium.make(self.name, disable_env_checker=True, **modes)
         except gymnasium.error.DependencyNotInstalled as error:
             raise MissingPackageError(f"{self.name} needs something that is not installed: {error}") from error
         except gymnasium.error.Error as error:
             raise UnusableEnvironmentError(f"{self.name} could not be made: {error}") from error
+        except ImportError as error:
+            raise MissingPackageError(f"{self.name} needs a module that cannot be imported: {error}") from error
 
 
 @dataclass(frozen=True, eq=False)
 class CopyOf:
-    """Makes copies of an instance."""
+    """Makes copies of an instance as it is: also of what was changed in it after it was made."""
 
     instance: Made
 
     def __call__(self, render_mode: str | None) -> Made:
-        spec = self.instance.spec
-        if (
-            render_mode is not None
-            and self.instance.render_mode != render_mode
-            and isinstance(spec, gymnasium.envs.registration.EnvSpec)
-        ):
-            return gymnasium.make(spec, render_mode=render_mode)
         try:
-            return copy.deepcopy(self.instance)
+            return copy_of(self.instance)
         except Exception as error:
-            if isinstance(self.instance, gymnasium.Env) and spec is not None:
-                return gymnasium.make(spec)
+            spec = self.instance.spec
+            made = "MyEnv()" if spec is None else f"gymnasium.make({spec.id!r})"
             raise UnusableEnvironmentError(
-                f"{self.instance} cannot be copied ({error}), and evaluation needs one of its own.\n"
-                "Give a function that makes it, as in Agent(..., lambda: MyEnv())."
+                f"{self.instance} cannot be copied ({error}), and training and evaluation each play in copies.\n"
+                f"Give a function that makes it, as in Agent(..., lambda: {made})."
             ) from error
 
 
@@ -130,6 +131,8 @@ def describe(maker: Maker) -> GymnasiumEnvironment:
             observation_space, action_space = made.observation_space, made.action_space
         spec = made.spec
         name = type(made.unwrapped).__name__ if spec is None else spec.id
+        if isinstance(maker, ById):
+            name = maker.name  # with its module
         seen = spaces.observations(observation_space, name)
         first = spaces.first_action(action_space, name)
         arguments = "" if spec is None or not spec.kwargs else f" {spec.kwargs}"
@@ -155,38 +158,47 @@ class SeparateEnvironments:
     def __init__(self, environments: list[gymnasium.Env], name: str, seed: int) -> None:
         self.num_envs = len(environments)
         self._environments = environments
-        self._convert = spaces.observations(environments[0].observation_space, name).convert
+        self._name = name
+        space = environments[0].observation_space
+        self._boundary = Boundary(space, spaces.observations(space, name).convert, name, self.num_envs)
+        self._steps = 0
         self._first = spaces.first_action(environments[0].action_space, name)
         self._seeds = [int(each) for each in np.random.SeedSequence(seed).generate_state(self.num_envs)]
         self._observation: np.ndarray | None = None
 
     def reset(self) -> np.ndarray:
-        started = zip(self._environments, self._seeds, strict=True)
-        self._observation = self._convert(np.stack([each.reset(seed=seed)[0] for each, seed in started]))
+        self._steps = 0
+        started = enumerate(zip(self._environments, self._seeds, strict=True))
+        first = [self._boundary.started(each.reset(seed=seed), number) for number, (each, seed) in started]
+        self._observation = self._boundary.observations(first, "reset")
         return self._observation
 
     def step(self, actions: np.ndarray) -> Transition:
+        self._steps += 1
+        boundary, place = self._boundary, self._steps
         finals, rewards, ends, cuts, observations = [], [], [], [], []
         any_over = False
-        for environment, action in zip(self._environments, np.asarray(actions).tolist(), strict=True):
-            final, reward, terminated, truncated, _ = environment.step(action + self._first)
+        chosen = np.asarray(actions).tolist()
+        for number, (environment, action) in enumerate(zip(self._environments, chosen, strict=True)):
+            given = boundary.stepped(environment.step(action + self._first), place, number)
+            final, reward, terminated, truncated, _ = given
             finals.append(final)
             rewards.append(reward)
             ends.append(terminated)
             cuts.append(truncated)
             if terminated or truncated:
                 # An environment may write into the array that it gave.
-                finals[-1] = np.array(final)
+                finals[-1] = copy.copy(final)
                 any_over = True
-                final = environment.reset()[0]
+                final = boundary.started(environment.reset(), number, place)
             observations.append(final)
-        next_observation = self._convert(np.array(finals))
-        self._observation = self._convert(np.array(observations)) if any_over else next_observation
+        next_observation = boundary.observations(finals, place)
+        self._observation = boundary.observations(observations, place) if any_over else next_observation
         return Transition(
             next_observation,
-            np.array(rewards, np.float32),
-            np.array(ends, bool),
-            np.array(cuts, bool),
+            boundary.rewards(rewards, place),
+            boundary.flags(ends, "terminated", place),
+            boundary.flags(cuts, "truncated", place),
             np.ones(self.num_envs, bool),
             self._observation,
         )
@@ -209,7 +221,7 @@ class SeparateEnvironments:
 
     def render(self) -> np.ndarray | None:
         first = self._environments[0]
-        return _picture(first.render()) if first.render_mode == "rgb_array" else None
+        return _picture(first, self._name) if first.render_mode == "rgb_array" else None
 
     def close(self) -> None:
         for environment in self._environments:
@@ -223,7 +235,10 @@ class NativeVector:
         self.num_envs = environment.num_envs
         self._environment = environment
         self._mode = AutoresetMode(environment.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
-        self._convert = spaces.observations(environment.single_observation_space, name).convert
+        self._name = name
+        space = environment.single_observation_space
+        self._boundary = Boundary(space, spaces.observations(space, name).convert, name, self.num_envs)
+        self._steps = 0
         self._first = spaces.first_action(environment.single_action_space, name)
         self._action_dtype = environment.action_space.dtype
         self._seed = int(np.random.SeedSequence(seed).generate_state(1)[0] >> 1)
@@ -232,25 +247,31 @@ class NativeVector:
 
     def reset(self) -> np.ndarray:
         self._was_over = np.zeros(self.num_envs, bool)
-        self._observation = self._convert(self._environment.reset(seed=self._seed)[0])
+        self._steps = 0
+        first = self._boundary.started(self._environment.reset(seed=self._seed))
+        self._observation = self._boundary.observations(first, "reset")
         return self._observation
 
     def step(self, actions: np.ndarray) -> Transition:
+        self._steps += 1
+        boundary, place = self._boundary, self._steps
         chosen = (np.asarray(actions) + self._first).astype(self._action_dtype)
-        raw, reward, terminated, truncated, info = self._environment.step(chosen)
-        terminated, truncated = np.array(terminated, bool), np.array(truncated, bool)
+        raw, reward, ends, cuts, info = boundary.stepped(self._environment.step(chosen), place)
+        terminated, truncated = boundary.flags(ends, "terminated", place), boundary.flags(cuts, "truncated", place)
         over = terminated | truncated
         valid = np.ones(self.num_envs, bool)
-        observation = next_observation = self._convert(raw)
+        observation = next_observation = boundary.observations(raw, place)
         if self._mode == AutoresetMode.NEXT_STEP:
             valid = ~self._was_over
         elif over.any() and self._mode == AutoresetMode.SAME_STEP:
             next_observation = observation.copy()
-            next_observation[over] = self._convert(np.stack(list(info["final_obs"][over])))
+            next_observation[over] = boundary.observations(boundary.final(info, over, place), place)
         elif over.any():
-            observation = self._convert(self._environment.reset(options={"reset_mask": over})[0])
+            restarted = boundary.started(self._environment.reset(options={"reset_mask": over}), place=place)
+            observation = boundary.observations(restarted, place)
         self._was_over, self._observation = over, observation
-        return Transition(next_observation, np.array(reward, np.float32), terminated, truncated, valid, observation)
+        rewards = boundary.rewards(reward, place)
+        return Transition(next_observation, rewards, terminated, truncated, valid, observation)
 
     def state(self) -> dict[str, np.ndarray] | None:
         if self._observation is None:
@@ -269,8 +290,7 @@ class NativeVector:
     def render(self) -> np.ndarray | None:
         if self._environment.render_mode != "rgb_array":
             return None
-        pictures = self._environment.render()
-        return None if pictures is None else _picture(pictures[0])
+        return _picture(self._environment, self._name)
 
     def close(self) -> None:
         self._environment.close()
@@ -283,7 +303,15 @@ def _action_names(made: Made, first: int, count: int) -> tuple[str, ...]:
     return tuple(str(first + number) for number in range(count))
 
 
-def _picture(rendered: Any) -> np.ndarray | None:
+def _picture(environment: Made, name: str) -> np.ndarray | None:
+    try:
+        rendered: Any = environment.render()
+    except gymnasium.error.DependencyNotInstalled as error:
+        raise MissingPackageError(
+            f"pictures of {name} need what is not installed ({error}).\nTry: pip install 'actiongap[render]'"
+        ) from error
+    if isinstance(environment, VectorEnv) and rendered is not None:
+        rendered = rendered[0]
     return rendered if isinstance(rendered, np.ndarray) and rendered.ndim == 3 else None
 
 

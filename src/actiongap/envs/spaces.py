@@ -1,9 +1,10 @@
 """What of Gymnasium's spaces the agents can use, and how: observations as flat vectors or images, actions from 0 on.
 
-Box, uint8, [H, W, C], [C, H, W] or [H, W], sides of 36 or more     an image, uint8 [H, W, C]
-Box, bool, [H, W, C]                                               an image of cells, bool [H, W, C]
-any other Box, MultiBinary                                         a vector, flattened; uint8 as it is, else float32
-Discrete                                                           one-hot, float32 [n]
+Box, uint8, [H, W, C] or [C, H, W], sides of 8 or more     an image, uint8 [H, W, C]
+Box, uint8, [H, W], sides of 36 or more                    an image, uint8 [H, W, 1]
+Box, bool, [H, W, C]                                       an image of cells, bool [H, W, C]
+any other Box, MultiBinary                                 a vector, flattened; uint8 as it is, else float32
+Discrete                                                   one-hot, float32 [n]
 actions: Discrete, also one that does not start at 0
 """
 
@@ -18,8 +19,10 @@ from gymnasium import spaces
 
 from actiongap.envs.core import UnusableEnvironmentError
 
-_IMAGE_SIDE = 36
-"""The smallest image that the network for images takes."""
+_IMAGE_SIDE = 8
+"""The smallest image with colours that a network for images takes."""
+_GREY_IMAGE_SIDE = 36
+"""Without an axis for colours, what is smaller may as well be a table of codes."""
 _MOST_CHANNELS = 16
 
 
@@ -81,8 +84,8 @@ def first_action(space: spaces.Space, name: str) -> int:
 
 
 def _image_axes(shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Where height, width and channels are; None if this is no image that the network takes."""
-    if len(shape) == 2 and min(shape) >= _IMAGE_SIDE:
+    """Where height, width and channels are; None if this is no image that a network takes."""
+    if len(shape) == 2 and min(shape) >= _GREY_IMAGE_SIDE:
         return (0, 1, 2)
     if len(shape) != 3:
         return None

@@ -14,10 +14,10 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Protocol
 
 from actiongap.experiments import worker
-from actiongap.experiments.grid import RunSpec
+from actiongap.experiments.grid import RunSpec, is_done
 
 RETRIES = 2
 _STOP_S = 60.0
@@ -73,7 +73,6 @@ class LocalCores:
 
     def start(self, spec: RunSpec, folder: Path) -> None:
         log = folder.parent / "logs" / f"{spec.name}.log"
-        log.parent.mkdir(parents=True, exist_ok=True)
         self._processes.append(_Process(spec, folder, log, _begin(spec, folder, log)))
 
     def ended(self) -> list[Ended]:
@@ -82,13 +81,15 @@ class LocalCores:
             code = each.process.poll()
             if code is None:
                 continue
+            _let_go(each.process)
             if _died(code) and each.retries < self._retries:
                 each.retries += 1
                 each.process = _begin(each.spec, each.folder, each.log)
                 continue
             self._processes.remove(each)
-            over.append(Ended(each.spec, _error(code, each), each.retries))
-            if code == 0:
+            error = _error(code, each)
+            over.append(Ended(each.spec, error, each.retries))
+            if error is None:
                 each.log.unlink(missing_ok=True)
                 with contextlib.suppress(OSError):  # not empty: others still write there, or have failed
                     each.log.parent.rmdir()
@@ -99,7 +100,7 @@ class LocalCores:
 
     def stop(self) -> None:
         for each in self._processes:
-            each.process.terminate()
+            _let_go(each.process)
         deadline = time.monotonic() + _STOP_S
         for each in self._processes:
             try:
@@ -112,24 +113,36 @@ class LocalCores:
 
 def available_cores() -> int:
     """The cores that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _begin(spec: RunSpec, folder: Path, log: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "actiongap.experiments.worker", json.dumps(spec.as_json()), str(folder)]
-    with open(log, "ab") as file:
+    with _open_log(log) as file:
         # In a session of its own: Ctrl-C reaches the parent only, which stops the workers in good order.
         return subprocess.Popen(
             command,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=file,
             env=worker.environment_variables(),
             start_new_session=True,
+            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )
+
+
+def _let_go(process: subprocess.Popen[bytes]) -> None:
+    """Close the worker's standard input: it stops, with its state kept."""
+    if process.stdin is not None:
+        process.stdin.close()
+
+
+def _open_log(path: Path) -> IO[bytes]:
+    """Open the log in its folder, which another experiment in the same place may be removing just now."""
+    while True:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            return open(path, "ab")
 
 
 def _died(code: int) -> bool:
@@ -139,10 +152,17 @@ def _died(code: int) -> bool:
 
 def _error(code: int, each: _Process) -> str | None:
     if code == 0:
-        return None
+        return not_done(each.spec, each.folder)
     if _died(code):
         return f"it died {each.retries + 1} times (exit code {code}), the last time for good: out of memory, or killed"
     if code == worker.INTERRUPTED:
         return "it was stopped from outside; its state is kept"
-    lines = each.log.read_text(errors="replace").strip().splitlines() if each.log.exists() else []
+    lines = each.log.read_text("utf-8", "replace").strip().splitlines() if each.log.exists() else []
     return lines[-1] if lines else f"it ended with exit code {code}"
+
+
+def not_done(spec: RunSpec, folder: Path) -> str | None:
+    """Why a run that ended without an error does not count as made; None if it does."""
+    if is_done(spec, folder.parent):
+        return None
+    return f"its process ended before all {spec.steps:,} steps were made, without an error: does the environment exit?"

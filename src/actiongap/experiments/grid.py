@@ -7,19 +7,24 @@ folder. Seeds are the outermost loop: whenever an experiment is stopped, its alg
 from __future__ import annotations
 
 import itertools
+import math
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from actiongap import operators
+from actiongap.custom_operators import parameters
 from actiongap.learning import settings as settings_module
 from actiongap.operators import Operator
+from actiongap.training.files import as_file_name
 from actiongap.training.run_folder import RunFolderError, read_status, refuse_other_settings
 
 if TYPE_CHECKING:
     from actiongap.agent import Agent
+
+MOST_RUNS = 100_000
+"""What a grid may have; more is a slip of the pen."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +41,7 @@ class RunSpec:
     @property
     def name(self) -> str:
         told = [f"{name}={_short(self.overrides[name])}" for name in self.varied]
-        return "-".join([self.environment.replace("/", "-"), self.algorithm, *told, str(self.seed)])
+        return "-".join([as_file_name(self.environment), as_file_name(self.algorithm), *told, str(self.seed)])
 
     @property
     def command(self) -> str:
@@ -89,19 +94,46 @@ def expand(
     An operator's number is given only to the algorithms that have it: varying clip_ratio leaves dqn as it is.
     """
     vary, overrides = dict(vary or {}), dict(overrides or {})
+    refuse_too_many(len(environments) * len(algorithms) * len(seeds), vary)
+    numbers = {algorithm: parameters(algorithm) for algorithm in algorithms}
+    of_operators = {*Operator._fields}.union(*numbers.values())
+
+    def has(algorithm: str, name: str) -> bool:
+        return name not in of_operators or name in numbers[algorithm]
+
     _refuse_repeats(environments=environments, algorithms=algorithms, seeds=seeds, **vary)
     for name in [*vary, *overrides]:
-        if name in Operator._fields and not any(_has(algorithm, name) for algorithm in algorithms):
+        if name in of_operators and not any(has(algorithm, name) for algorithm in algorithms):
             raise ValueError(f"none of {', '.join(algorithms)} has a {name} to change")
     runs = []
     for seed, environment, algorithm in itertools.product(seeds, environments, algorithms):
-        own = [name for name in vary if _has(algorithm, name)]
-        fixed = {name: value for name, value in overrides.items() if _has(algorithm, name)}
+        own = [name for name in vary if has(algorithm, name)]
+        fixed = {name: value for name, value in overrides.items() if has(algorithm, name)}
         for values in itertools.product(*(vary[name] for name in own)):
             chosen = {**fixed, **dict(zip(own, values, strict=True))}
             length = settings_module.defaults(environment).training_steps if steps is None else steps
             runs.append(RunSpec(environment, algorithm, seed, length, chosen, tuple(own)))
     return tuple(runs)
+
+
+def shared(spec: RunSpec) -> RunSpec:
+    """The run under the name that it has in every experiment: it tells what differs from the defaults, and only that.
+
+    So a run that several experiments want, whichever way they say it, is one.
+    """
+    defaults = {
+        **asdict(settings_module.defaults(spec.environment)),
+        **settings_module.operator_defaults(spec.environment, spec.algorithm),
+    }
+    own = {name: value for name, value in sorted(spec.overrides.items()) if value != defaults.get(name)}
+    return replace(spec, overrides=own, varied=tuple(own))
+
+
+def refuse_too_many(runs: int, vary: Mapping[str, Sequence[Any]]) -> None:
+    """Raise where so many runs, each with all combinations of the varied numbers, are more than anybody means."""
+    count = runs * math.prod(len(values) for values in vary.values())
+    if count > MOST_RUNS:
+        raise ValueError(f"these are {count:,} runs, and at most {MOST_RUNS:,} are made at once: vary fewer values")
 
 
 def is_done(spec: RunSpec, out: Path) -> bool:
@@ -110,7 +142,8 @@ def is_done(spec: RunSpec, out: Path) -> bool:
         status = read_status(out / spec.name)
     except RunFolderError:
         return False
-    return status.get("state") == "finished" and status.get("step", 0) >= spec.steps
+    step = status.get("step")
+    return status.get("state") == "finished" and type(step) is int and step >= spec.steps
 
 
 def refuse_conflicts(runs: Sequence[RunSpec], out: Path) -> None:
@@ -122,10 +155,6 @@ def refuse_conflicts(runs: Sequence[RunSpec], out: Path) -> None:
             agents[alike] = spec.agent()
         if (out / spec.name / "settings.json").exists():
             refuse_other_settings(out / spec.name, {**agents[alike].identity(), "seed": spec.seed})
-
-
-def _has(algorithm: str, name: str) -> bool:
-    return name not in Operator._fields or name in operators.parameters(algorithm)
 
 
 def _refuse_repeats(**lists: Sequence[Any]) -> None:

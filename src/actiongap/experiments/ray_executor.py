@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from actiongap.experiments import worker
-from actiongap.experiments.executors import RETRIES, Ended
+from actiongap.experiments.executors import RETRIES, Ended, not_done
 from actiongap.experiments.grid import RunSpec
 from actiongap.training import ray_cluster
 
@@ -41,10 +41,6 @@ class RayCluster:
     def slots(self) -> int:
         return 10**6  # Ray keeps the queue
 
-    @property
-    def cores(self) -> int:
-        return int(self._ray.cluster_resources().get("CPU", 1))
-
     def start(self, spec: RunSpec, folder: Path) -> None:
         folder = folder.resolve()
         folder.mkdir(parents=True, exist_ok=True)
@@ -62,7 +58,7 @@ class RayCluster:
         over = []
         for reference in ready:
             spec, folder = self._references.pop(reference)
-            over.append(Ended(spec, self._collect(reference, folder)))
+            over.append(Ended(spec, self._collect(reference, folder) or not_done(spec, folder)))
         return over
 
     def running(self) -> list[RunSpec]:

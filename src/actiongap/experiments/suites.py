@@ -3,13 +3,13 @@
 title         what a report is headed with
 paper         which table or figure of the paper it is for
 environments  names of environments
-algorithms    names of operators
+algorithms    names of operators; module:function is one of one's own
 seeds         how many: 0, 1, ...
 steps         environment steps of each run; by default the paper's for each environment
 baseline      the algorithm that others are compared with
 vary          a table: a number's name -> the values to try, all combinations
 set           a table: settings that differ from the defaults
-checks        a list of tables: what the runs are to show (see results/checks.py)
+checks        a list of tables: what the runs are to show (see analysis/checks.py)
 paper_scores  a table of tables: environment -> algorithm -> the paper's own improvement over the baseline, in percent
 
 A suite of the kind "chainwalk" has title, paper, and arguments of tabular/chain_walk/experiment.py instead.
@@ -17,19 +17,22 @@ A suite of the kind "chainwalk" has title, paper, and arguments of tabular/chain
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from actiongap import operators
-from actiongap.experiments.grid import Experiment, expand
-from actiongap.results.checks import problems_of as problems_of_check
+from actiongap.analysis.checks import problems_of as problems_of_check
+from actiongap.custom_operators import from_name, is_name
+from actiongap.experiments.grid import Experiment, expand, refuse_too_many
+from actiongap.training import files
+from actiongap.training.files import FileError
 
+_LARGEST_BYTES = 1 << 20
 CHAIN_WALK = "chainwalk"
 _CHAIN_WALK_ARGUMENTS = (
     "operators",
@@ -67,13 +70,13 @@ class Suite:
     chain_walk: Mapping[str, Any] = field(default_factory=dict)
 
     def experiment(
-        self, steps: int | None = None, seeds: int | None = None, games: Sequence[str] | None = None
+        self, steps: int | None = None, seeds: int | None = None, environments: Sequence[str] | None = None
     ) -> Experiment:
         """The runs, cut to size: fewer steps, fewer seeds, some of the environments."""
-        environments = self.environments if games is None else _chosen(games, self.environments)
+        chosen = self.environments if environments is None else _chosen(environments, self.environments)
         chosen_seeds = range(self.seeds if seeds is None else seeds)
-        runs = expand(environments, self.algorithms, chosen_seeds, steps or self.steps, self.vary, self.set)
-        scores = {name: self.paper_scores[name] for name in environments if name in self.paper_scores}
+        runs = expand(chosen, self.algorithms, chosen_seeds, steps or self.steps, self.vary, self.set)
+        scores = {name: self.paper_scores[name] for name in chosen if name in self.paper_scores}
         return Experiment(self.title, runs, self.baseline, self.checks, scores)
 
 
@@ -87,22 +90,26 @@ def load(name_or_path: str | Path) -> Suite:
     path = Path(name_or_path)
     if path.suffix == ".toml" or path.is_file():
         try:
-            return parse(path.read_text(), path.stem, str(path))
-        except OSError as error:
-            raise SuiteError(f"cannot read the suite {path}: {error.strerror or error}") from None
+            text = files.read_bytes(path, _LARGEST_BYTES).decode("utf-8")
+        except FileError as error:
+            raise SuiteError(f"cannot read the suite: {error}") from None
         except UnicodeDecodeError:
             raise SuiteError(f"{path} is not a text file") from None
+        return parse(text, path.stem, str(path))
     name = str(name_or_path)
     if name not in names():
         raise SuiteError(f"no suite is called {name!r}{_near(name, names())}; a file of one's own ends in .toml")
-    return parse((_shipped() / f"{name}.toml").read_text(), name, f"{name}.toml")
+    return parse((_shipped() / f"{name}.toml").read_text(encoding="utf-8"), name, f"{name}.toml")
 
 
 def parse(text: str, name: str, source: str) -> Suite:
-    """The suite in a text; `source` is what errors call it. All errors are told at once."""
+    """The suite in a text; `source` is what errors call it. All errors are told at once.
+
+    An environment that is named module:Name-v0 is made to see that it can be, which imports its module.
+    """
     try:
         content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # a number of too many digits is a ValueError of its own
         raise SuiteError(f"{source} is not valid TOML: {error}") from None
     kind = content.pop("kind", "training")
     problems = _problems_of_chain_walk(content) if kind == CHAIN_WALK else _problems(content)
@@ -115,21 +122,47 @@ def parse(text: str, name: str, source: str) -> Suite:
         return Suite(name, **told, kind=kind, chain_walk=content)
     for key in ("environments", "algorithms", "checks"):
         content[key] = tuple(content.get(key, ()))
-    suite = Suite(name, **told, **content)
-    _refuse_unmakeable(suite, source)
-    return suite
+    return Suite(name, **told, **content)
 
 
-def _refuse_unmakeable(suite: Suite, source: str) -> None:
-    """Raise for settings and numbers that an agent refuses."""
+def _problems_of_runs(
+    environments: Sequence[str], algorithms: Sequence[str], vary: Mapping[str, Sequence[Any]], fixed: Mapping[str, Any]
+) -> list[str]:
+    """What is wrong with settings and numbers. If they cannot all be had together, each is tried alone."""
+    try:
+        refuse_too_many(len(environments) * len(algorithms), vary)
+    except ValueError as error:
+        return [f"vary: {error}"]
+    together = dict.fromkeys(_refusals(environments, algorithms, vary, fixed))
+    if not together:
+        return []
+    alone: dict[str, None] = {}
+    for name, value in fixed.items():
+        alone |= dict.fromkeys(f"set.{name}: {told}" for told in _refusals(environments, algorithms, {}, {name: value}))
+    for name, values in vary.items():
+        refusals = _refusals(environments, algorithms, {name: values}, {})
+        alone |= dict.fromkeys(f"vary.{name}: {told}" for told in refusals)
+    return list(alone or together)
+
+
+def _refusals(
+    environments: Sequence[str], algorithms: Sequence[str], vary: Mapping[str, Sequence[Any]], fixed: Mapping[str, Any]
+) -> Iterator[str]:
+    """Why these runs cannot be made."""
     from actiongap.envs.core import MissingPackageError
 
     try:
-        for spec in suite.experiment(seeds=1).runs:
-            with contextlib.suppress(MissingPackageError):
-                spec.agent()
-    except ValueError as error:
-        raise SuiteError(f"{source}: {error}") from None
+        planned = expand(environments, algorithms, [0], 1, vary, fixed)
+    except (ValueError, TypeError) as error:
+        yield str(error)
+        return
+    for spec in planned:
+        try:
+            spec.agent()
+        except MissingPackageError:
+            pass  # the suite is right, though it cannot be run here
+        except (ValueError, TypeError, OverflowError) as error:
+            yield str(error)
 
 
 def _problems(content: Mapping[str, Any]) -> list[str]:
@@ -161,8 +194,9 @@ def _problems(content: Mapping[str, Any]) -> list[str]:
         if right.get(key, 1) < 1:
             found.append(f"{key}: it is {right[key]}; it must be 1 or more")
     algorithms = right.get("algorithms", [])
-    found += _unknown("algorithms", algorithms, operators.names())
-    found += _problems_of_environments(right.get("environments", []))
+    found += _problems_of_algorithms(algorithms)
+    of_environments = _problems_of_environments(right.get("environments", []))
+    found += of_environments.values()
     if "baseline" in right and right["baseline"] not in algorithms:
         found.append(f"baseline: {right['baseline']!r} is none of the algorithms")
     for key, values in right.get("vary", {}).items():
@@ -181,21 +215,45 @@ def _problems(content: Mapping[str, Any]) -> list[str]:
                 for name, value in scores.items()
                 if isinstance(value, bool) or not isinstance(value, int | float)
             ]
+    environments = [name for name in right.get("environments", []) if repr(name) not in of_environments]
+    known = [name for name in algorithms if name in operators.names()]
+    if environments and known:
+        vary = {key: values for key, values in right.get("vary", {}).items() if isinstance(values, list) and values}
+        found += _problems_of_runs(environments, known, vary, right.get("set", {}))
     return found
 
 
-def _problems_of_environments(environments: Sequence[Any]) -> list[str]:
+def _problems_of_algorithms(algorithms: Sequence[Any]) -> list[str]:
+    found = []
+    for name in algorithms:
+        if is_name(name):
+            try:
+                from_name(name)
+            except ValueError as error:
+                found.append(f"algorithms: {error}")
+        else:
+            found += _unknown("algorithms", [name], operators.names())
+    return found
+
+
+def _problems_of_environments(environments: Sequence[Any]) -> dict[str, str]:
+    """What is wrong with each that cannot be made, by its `repr`."""
     from actiongap import envs
     from actiongap.envs.core import MissingPackageError
 
-    found = []
+    found = {}
     for name in environments:
+        if not isinstance(name, str):
+            found[repr(name)] = f"environments: {name!r} is no name"
+            continue
         try:
             envs.make(name)
-        except MissingPackageError:
-            pass  # the suite is right, though it cannot be run here
+        except MissingPackageError as error:
+            # Atari's are right, though they cannot be played here; a module that is not there is a mistake.
+            if ":" in name:
+                found[repr(name)] = f"environments: {error}"
         except (ValueError, TypeError) as error:
-            found.append(f"environments: {error}")
+            found[repr(name)] = f"environments: {error}"
     return found
 
 
@@ -216,13 +274,13 @@ def _near(name: str, known: Sequence[str]) -> str:
     return f"; near: {', '.join(near)}. All: {', '.join(known)}" if near else f"; there are: {', '.join(known)}"
 
 
-def _chosen(games: Sequence[str], environments: Sequence[str]) -> tuple[str, ...]:
+def _chosen(wanted: Sequence[str], environments: Sequence[str]) -> tuple[str, ...]:
     """Some of the environments, by their full names or what follows the slash."""
     by_name = {short: full for full in environments for short in (full, full.rpartition("/")[2])}
-    for name in games:
+    for name in wanted:
         if name not in by_name:
-            raise ValueError(f"the suite has no game {name!r}{_near(name, environments)}")
-    return tuple(by_name[name] for name in games)
+            raise ValueError(f"the suite has no environment {name!r}{_near(name, environments)}")
+    return tuple(by_name[name] for name in wanted)
 
 
 def _shipped() -> Any:

@@ -1,7 +1,8 @@
 """One run in a process of its own: `python -m actiongap.experiments.worker RUN FOLDER`, RUN as JSON.
 
 The process uses one thread: a core each is the fastest way to make many runs, and the same bits come out however many
-cores there are. It stops, with its state kept, when it is told to or when the process that started it is gone.
+cores there are. It stops, with its state kept, when it is terminated or when its standard input is closed: the process
+that started it holds that open, and lets go of it to stop the run, or by coming to an end, on any system.
 """
 
 from __future__ import annotations
@@ -70,24 +71,24 @@ def speed(environment: str, seconds: float = 1.0) -> float:
         step, count = step + count, count * 2
 
 
-def _watch_parent() -> None:
-    parent = os.getppid()
-
+def _stop_with_standard_input() -> None:
     def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1.0)
-        os.kill(os.getpid(), signal.SIGTERM)
+        # Not sys.stdin: a thread that waits inside of it would hold its lock when the process ends.
+        while os.read(0, 1024):
+            pass
+        # In place of os.kill, which on Windows ends the process at once.
+        signal.raise_signal(signal.SIGTERM)
 
     threading.Thread(target=watch, daemon=True).start()
 
 
 def main(arguments: list[str]) -> int:
     """0: done. 130: stopped with its state kept. 2: it cannot be done; the last line on standard error says why."""
-    _watch_parent()
     try:
         if arguments[0] == "--speed":
             print(speed(arguments[1]))
         else:
+            _stop_with_standard_input()
             train(RunSpec.from_json(json.loads(arguments[0])), Path(arguments[1]))
     except KeyboardInterrupt:
         return INTERRUPTED

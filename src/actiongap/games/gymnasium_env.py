@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from typing import Any
 
@@ -11,9 +12,33 @@ import numpy as np
 from gymnasium import spaces
 
 from actiongap import games
+from actiongap.games import catalogue
 from actiongap.games.core import Game, GameState
 
 Array = jax.Array
+
+_FORKED = (
+    "this process was forked from one in which JAX runs, and would hang: start it anew instead, as in "
+    "AsyncVectorEnv(..., context='spawn') or make_vec(..., 'async', vector_kwargs={'context': 'spawn'})"
+)
+_forked_while_jax_ran = False
+
+
+def _after_fork() -> None:
+    global _forked_while_jax_ran
+    _forked_while_jax_ran = _jax_runs()
+
+
+def _jax_runs() -> bool:
+    try:
+        from jax._src.xla_bridge import backends_are_initialized
+    except ImportError:  # there is no public way to ask
+        return True
+    return backends_are_initialized()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class GameEnv(gymnasium.Env[np.ndarray, np.integer]):
@@ -23,12 +48,13 @@ class GameEnv(gymnasium.Env[np.ndarray, np.integer]):
     seeded does not.
     """
 
-    metadata = {"render_modes": ["rgb_array"], "render_fps": 15}  # noqa: RUF012
+    metadata = {"render_modes": ["rgb_array"], "render_fps": catalogue.FRAMES_PER_SECOND}  # noqa: RUF012
 
     def __init__(self, name: str, render_mode: str | None = None, **settings: Any) -> None:
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ValueError(f"render_mode is {render_mode!r}; it must be 'rgb_array', or None for no pictures")
         self.game = games.make(name, **settings)
+        self.metadata = {**self.metadata, "render_fps": catalogue.frames_per_second(name)}
         self.render_mode = render_mode
         self.action_space = spaces.Discrete(self.game.num_actions)
         self.observation_space = _observation_space(self.game)
@@ -39,6 +65,9 @@ class GameEnv(gymnasium.Env[np.ndarray, np.integer]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
+        if _forked_while_jax_ran:
+            # Said here and not in __init__: what a worker of AsyncVectorEnv raises there is never heard of.
+            raise RuntimeError(_FORKED)
         super().reset(seed=seed)
         last_action: Array | int = 0 if self._state is None else self._state.last_action
         if seed is not None or self._key is None:

@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from actiongap.games.core import Game, integer, uniform
+from actiongap.games.core import integer, uniform
 
 Array = jax.Array
 
@@ -282,11 +282,6 @@ def _middle(frequency: Array, start: Array, phase: Array) -> Array:
 def _replace(passed: Array, blocks: Array, fresh: Array) -> Array:
     """(ahead, behind) becomes (fresh, ahead) if the block ahead was passed."""
     return jnp.where(passed, jnp.stack([fresh, blocks[0]]), blocks)
-
-
-def make(*, time_limit: int | None = 500) -> Game:
-    """Pixelcopter. `time_limit` None never truncates."""
-    return Game("pixelcopter", Pixelcopter(), time_limit=time_limit)
 
 
 CAVE, ROCK, EDGE = (24, 26, 42), (44, 102, 84), (104, 190, 148)

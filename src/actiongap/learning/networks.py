@@ -3,7 +3,7 @@
 Each is an Equinox module whose leaves are all arrays. A user's own module serves as well, if it takes a batch and
 gives a row of action values for each of its observations.
 
-Duelling (Wang et al. 2016) gives the state value and the advantages a last hidden layer each, of `hidden_size`:
+Dueling (Wang et al. 2016) gives the state value and the advantages a last hidden layer each, of `hidden_size`:
 
     Q(s, a) = V(s) + A(s, a) - mean over b of A(s, b)
 """
@@ -11,13 +11,14 @@ Duelling (Wang et al. 2016) gives the state value and the advantages a last hidd
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from actiongap.learning.convolution import convolution
 from actiongap.learning.image_layer import image_layer
 from actiongap.learning.settings import Settings
 
@@ -38,7 +39,7 @@ class Head(eqx.Module):
         return hidden @ self.weight + self.bias
 
 
-class DuellingHead(eqx.Module):
+class DuelingHead(eqx.Module):
     """The value from the first half of the hidden units, the advantages from the second: [B, 2 H] -> [B, A]."""
 
     value: Head
@@ -60,15 +61,15 @@ class MLP(eqx.Module):
 
     weights: list[Array]
     biases: list[Array]
-    head: Head | DuellingHead
+    head: Head | DuelingHead
 
-    def __init__(self, inputs: int, hidden_sizes: tuple[int, ...], num_actions: int, duelling: bool, key: Array):
+    def __init__(self, inputs: int, hidden_sizes: tuple[int, ...], num_actions: int, dueling: bool, key: Array):
         head_key, *keys = jax.random.split(key, 1 + len(hidden_sizes))
-        outputs = [*hidden_sizes[:-1], hidden_sizes[-1] * (1 + duelling)]
+        outputs = [*hidden_sizes[:-1], hidden_sizes[-1] * (1 + dueling)]
         sizes = zip([inputs, *outputs[:-1]], outputs, strict=True)
         self.weights = [_orthogonal(layer_key, size, math.sqrt(2)) for layer_key, size in zip(keys, sizes, strict=True)]
         self.biases = [jnp.zeros(size) for size in outputs]
-        self.head = (DuellingHead if duelling else Head)(hidden_sizes[-1], num_actions, head_key)
+        self.head = (DuelingHead if dueling else Head)(hidden_sizes[-1], num_actions, head_key)
 
     def __call__(self, observation: Array) -> Array:
         hidden = observation.reshape(observation.shape[0], -1).astype(self.weights[0].dtype)
@@ -84,17 +85,17 @@ class MinAtarNetwork(eqx.Module):
     conv_bias: Array
     dense_weight: Array
     dense_bias: Array
-    head: Head | DuellingHead
+    head: Head | DuelingHead
 
     def __init__(
-        self, image: tuple[int, int, int], channels: int, hidden_size: int, num_actions: int, duelling: bool, key: Array
+        self, image: tuple[int, int, int], channels: int, hidden_size: int, num_actions: int, dueling: bool, key: Array
     ):
         height, width, depth = image
         conv_key, dense_key, head_key = jax.random.split(key, 3)
-        units = hidden_size * (1 + duelling)
+        units = hidden_size * (1 + dueling)
         self.conv_weight, self.conv_bias = _uniform(conv_key, (3, 3, depth, channels))
         self.dense_weight, self.dense_bias = _uniform(dense_key, ((height - 2) * (width - 2) * channels, units))
-        self.head = (DuellingHead if duelling else Head)(hidden_size, num_actions, head_key)
+        self.head = (DuelingHead if dueling else Head)(hidden_size, num_actions, head_key)
 
     def __call__(self, observation: Array) -> Array:
         hidden = image_layer(observation, self.conv_weight, self.conv_bias, self.dense_weight, self.dense_bias)
@@ -108,12 +109,12 @@ class NatureCNN(eqx.Module):
     conv_biases: list[Array]
     dense_weight: Array
     dense_bias: Array
-    head: Head | DuellingHead
+    head: Head | DuelingHead
 
     # (filters, side, stride)
-    LAYERS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
+    LAYERS: ClassVar[tuple[tuple[int, int, int], ...]] = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
 
-    def __init__(self, image: tuple[int, int, int], hidden_size: int, num_actions: int, duelling: bool, key: Array):
+    def __init__(self, image: tuple[int, int, int], hidden_size: int, num_actions: int, dueling: bool, key: Array):
         *conv_keys, dense_key, head_key = jax.random.split(key, 2 + len(self.LAYERS))
         height, width, depth = image
         convolutions = []
@@ -122,18 +123,21 @@ class NatureCNN(eqx.Module):
             height, width, depth = (height - side) // stride + 1, (width - side) // stride + 1, filters
         self.conv_weights = [weight for weight, _ in convolutions]
         self.conv_biases = [bias for _, bias in convolutions]
-        self.dense_weight, self.dense_bias = _uniform(dense_key, (height * width * depth, hidden_size * (1 + duelling)))
-        self.head = (DuellingHead if duelling else Head)(hidden_size, num_actions, head_key)
+        self.dense_weight, self.dense_bias = _uniform(dense_key, (height * width * depth, hidden_size * (1 + dueling)))
+        self.head = (DuelingHead if dueling else Head)(hidden_size, num_actions, head_key)
 
     def __call__(self, observation: Array) -> Array:
         hidden = observation.astype(self.dense_weight.dtype) / 255
         for weight, bias, (_, _, stride) in zip(self.conv_weights, self.conv_biases, self.LAYERS, strict=True):
-            hidden = jax.lax.conv_general_dilated(
-                hidden, weight, (stride, stride), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC")
-            )
-            hidden = jax.nn.relu(hidden + bias)
+            hidden = jax.nn.relu(convolution(hidden, weight, stride) + bias)
         hidden = jax.nn.relu(hidden.reshape(hidden.shape[0], -1) @ self.dense_weight + self.dense_bias)
         return self.head(hidden)
+
+
+class SmallImagesNetwork(NatureCNN):
+    """The same with two convolutions, for images of bytes that are too small for the strides of the Nature network."""
+
+    LAYERS: ClassVar[tuple[tuple[int, int, int], ...]] = ((16, 3, 1), (32, 3, 1))
 
 
 def make_network(
@@ -142,24 +146,29 @@ def make_network(
     """The network that the settings name; "auto" chooses by the observation."""
     shape, dtype = tuple(observation_shape), np.dtype(observation_dtype)
     kind = _choose(shape, dtype) if settings.network == "auto" else settings.network
-    size, duelling = settings.hidden_size, settings.duelling
+    size, dueling = settings.hidden_size, settings.dueling
     if kind == "minatar":
         _require(
             kind, "a boolean image of at least 3 x 3 cells", _is_image(shape, 3) and dtype.kind == "b", shape, dtype
         )
-        return MinAtarNetwork(shape, settings.convolution_channels, size, num_actions, duelling, key)  # type: ignore[arg-type]
+        return MinAtarNetwork(shape, settings.convolution_channels, size, num_actions, dueling, key)  # type: ignore[arg-type]
     if kind == "nature":
         _require(kind, "a uint8 image of at least 36 x 36", _is_image(shape, 36) and dtype == np.uint8, shape, dtype)
-        return NatureCNN(shape, size, num_actions, duelling, key)  # type: ignore[arg-type]
+        return NatureCNN(shape, size, num_actions, dueling, key)  # type: ignore[arg-type]
+    if kind == "small_images":
+        _require(kind, "a uint8 image of at least 8 x 8", _is_image(shape, 8) and dtype == np.uint8, shape, dtype)
+        return SmallImagesNetwork(shape, size, num_actions, dueling, key)  # type: ignore[arg-type]
     if kind == "mlp":
-        return MLP(math.prod(shape), (size,) * settings.hidden_layers, num_actions, duelling, key)
-    raise ValueError(f"network is {kind!r}; it must be one of auto, minatar, mlp, nature")
+        return MLP(math.prod(shape), (size,) * settings.hidden_layers, num_actions, dueling, key)
+    raise ValueError(f"network is {kind!r}; it must be one of auto, minatar, mlp, nature, small_images")
 
 
 def _choose(shape: tuple[int, ...], dtype: np.dtype) -> str:
     if _is_image(shape, 3) and dtype.kind == "b":
         return "minatar"
-    return "nature" if _is_image(shape, 36) and dtype == np.uint8 else "mlp"
+    if _is_image(shape, 8) and dtype == np.uint8:
+        return "nature" if _is_image(shape, 36) else "small_images"
+    return "mlp"
 
 
 def _is_image(shape: tuple[int, ...], least: int) -> bool:

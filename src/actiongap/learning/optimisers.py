@@ -1,4 +1,4 @@
-"""The optimisers, as PyTorch defines them, since the paper's experiments ran on it.
+"""The optimisers, as PyTorch defines them, since the paper's experiments ran on it; each an Optax transformation.
 
     RMSprop    m = decay m + (1 - decay) g^2,    step = lr g / (sqrt(m) + eps)
                centered: sqrt(m - mean^2), mean = decay mean + (1 - decay) g
@@ -11,7 +11,6 @@ Here eps is outside of the square root. At eps = .01 that is a tenfold smaller s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -23,13 +22,6 @@ from actiongap.learning.settings import Settings
 Tree = Any
 
 
-class Optimiser(NamedTuple):
-    """`init(parameters) -> state`; `step(gradient, state, parameters) -> (parameters, state)`."""
-
-    init: Callable[[Tree], Tree]
-    step: Callable[[Tree, Tree, Tree], tuple[Tree, Tree]]
-
-
 class RMSPropState(NamedTuple):
     """Running means of the squared gradient, and of the gradient if centered (else an empty tuple)."""
 
@@ -37,15 +29,18 @@ class RMSPropState(NamedTuple):
     mean: Tree
 
 
-def make(settings: Settings) -> Optimiser:
+def make(settings: Settings) -> optax.GradientTransformation:
     """The optimiser that the settings name, with its clipping."""
-    optimiser = _rmsprop(settings) if settings.optimiser == "rmsprop" else _adam(settings)
+    optimiser = rmsprop(settings) if settings.optimiser == "rmsprop" else _adam(settings)
     limit = settings.gradient_norm_clip
     if math.isinf(limit):
         return optimiser
-    return Optimiser(
-        optimiser.init, lambda gradient, state, parameters: optimiser.step(clip(gradient, limit), state, parameters)
-    )
+
+    def update(gradient: Tree, state: Tree, parameters: Tree | None = None) -> tuple[Tree, Tree]:
+        return optimiser.update(clip(gradient, limit), state, parameters)
+
+    # Not a chain: clipping has no state, and so a run's checkpoint has the same arrays with it and without.
+    return optax.GradientTransformation(optimiser.init, update)
 
 
 def clip(gradient: Tree, limit: float) -> Tree:
@@ -55,7 +50,8 @@ def clip(gradient: Tree, limit: float) -> Tree:
     return jax.tree.map(lambda leaf: leaf * scale, gradient)
 
 
-def _rmsprop(settings: Settings) -> Optimiser:
+def rmsprop(settings: Settings) -> optax.GradientTransformation:
+    """RMSprop as PyTorch has it."""
     rate, decay, epsilon = settings.learning_rate, settings.rms_decay, settings.rms_epsilon
 
     def average(mean: jax.Array, new: jax.Array) -> jax.Array:
@@ -65,7 +61,7 @@ def _rmsprop(settings: Settings) -> Optimiser:
         zeros = jax.tree.map(jnp.zeros_like, parameters)
         return RMSPropState(zeros, jax.tree.map(jnp.zeros_like, parameters) if settings.rms_centered else ())
 
-    def step(gradient: Tree, state: RMSPropState, parameters: Tree) -> tuple[Tree, RMSPropState]:
+    def update(gradient: Tree, state: RMSPropState, parameters: Tree | None = None) -> tuple[Tree, RMSPropState]:
         square = jax.tree.map(lambda m, g: average(m, g * g), state.square, gradient)
         if settings.rms_centered:
             mean = jax.tree.map(average, state.mean, gradient)
@@ -73,19 +69,11 @@ def _rmsprop(settings: Settings) -> Optimiser:
             variance = jax.tree.map(lambda s, m: jnp.maximum(s - m * m, 0), square, mean)
         else:
             mean, variance = (), square
-        parameters = jax.tree.map(
-            lambda p, g, v: p - rate * g / (jnp.sqrt(v) + epsilon), parameters, gradient, variance
-        )
-        return parameters, RMSPropState(square, mean)
+        step = jax.tree.map(lambda g, v: -(rate * g / (jnp.sqrt(v) + epsilon)), gradient, variance)
+        return step, RMSPropState(square, mean)
 
-    return Optimiser(init, step)
+    return optax.GradientTransformation(init, update)
 
 
-def _adam(settings: Settings) -> Optimiser:
-    adam = optax.adam(settings.learning_rate, eps=settings.adam_epsilon)
-
-    def step(gradient: Tree, state: Tree, parameters: Tree) -> tuple[Tree, Tree]:
-        updates, state = adam.update(gradient, state, parameters)
-        return optax.apply_updates(parameters, updates), state
-
-    return Optimiser(adam.init, step)
+def _adam(settings: Settings) -> optax.GradientTransformation:
+    return optax.adam(settings.learning_rate, eps=settings.adam_epsilon)

@@ -1,4 +1,4 @@
-"""An operator whose alpha, clip ratio and temperature change over training.
+"""An operator whose numbers change over training: alpha, clip ratio and temperature, or any of one's own.
 
     x(t) = start + min(t / steps, 1) (end - start)
 
@@ -18,6 +18,7 @@ from actiongap.operators import Operator
 Numbers = TypeVar("Numbers")
 
 SCHEDULED = ("alpha", "clip_ratio", "temperature")
+"""Those of the family's numbers that may change."""
 
 
 class Schedule(NamedTuple):
@@ -33,9 +34,16 @@ class Schedule(NamedTuple):
         return self.start._replace(
             **{
                 name: getattr(self.start, name) + progress * (getattr(self.end, name) - getattr(self.start, name))
-                for name in SCHEDULED
+                for name in changeable(self.start)
             }
         )
+
+
+def changeable(operator: Operator) -> tuple[str, ...]:
+    """The numbers of an operator that may change over training: of one's own, all that are no switches."""
+    if isinstance(operator, Operator):
+        return SCHEDULED
+    return tuple(name for name, number in operator._asdict().items() if jnp.result_type(number).kind != "b")
 
 
 def constant(operator: Operator) -> Schedule:
@@ -47,11 +55,12 @@ def linear(start: Operator, end: Operator, steps: int) -> Schedule:
     """A schedule between two operators that differ only in what can be scheduled."""
     if steps < 1:
         raise ValueError(f"steps is {steps}; it must be 1 or more")
-    for name in Operator._fields:
-        if name not in SCHEDULED and getattr(start, name) != getattr(end, name):
+    allowed = changeable(start)
+    for name in start._fields:
+        if name not in allowed and getattr(start, name) != getattr(end, name):
             raise ValueError(
                 f"{name} is {getattr(start, name)} at the start and {getattr(end, name)} at the end; "
-                f"only {', '.join(SCHEDULED)} can change"
+                f"only {', '.join(allowed)} can change"
             )
     return Schedule(start, end, steps)
 

@@ -1,20 +1,51 @@
-"""Every number of training in one flat record, with the values that the paper's experiments ran on.
+"""Every number of training in one flat record: what it means, what is allowed, and what it is on an environment.
 
-The paper (Zhang, Gan & Tan, AAAI 2022) states the learning rates, the operators' numbers and the evaluation; what it
-leaves open is from Explorer, the framework that it used. Where a value has another source, a comment says so.
+The values that experiments start from, with their sources, are in `presets`. `override` turns what a person gave into
+settings; `complete` does so for what an older run kept.
 """
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from actiongap import operators
+from actiongap.games import catalogue
+from actiongap.learning import presets
 from actiongap.operators import Operator
+
+
+class Allowed(NamedTuple):
+    """A range, in words and as a test."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+def _one_of(*names: str) -> Allowed:
+    return Allowed(f"one of {', '.join(names)}", lambda x: x in names)
+
+
+_ANY = Allowed("True or False", lambda x: True)
+_AT_LEAST_1 = Allowed("1 or more", lambda x: x >= 1)
+_AT_LEAST_0 = Allowed("0 or more", lambda x: x >= 0)
+_SHARE = Allowed("in [0, 1]", lambda x: 0 <= x <= 1)
+_SHARE_BELOW_1 = Allowed("in [0, 1)", lambda x: 0 <= x < 1)
+_SHARE_ABOVE_0 = Allowed("in (0, 1]", lambda x: 0 < x <= 1)
+_POSITIVE = Allowed("in (0, inf)", lambda x: 0 < x < math.inf)
+_POSITIVE_OR_INFINITE = Allowed("in (0, inf]; inf does not clip", lambda x: x > 0)
+
+
+def _setting(default: Any, allowed: Allowed, meaning: str) -> Any:
+    return field(default=default, metadata={"allowed": allowed, "meaning": meaning})
+
+
+_NETWORKS = _one_of("auto", "minatar", "mlp", "nature", "small_images", "custom")
 
 
 @dataclass(frozen=True)
@@ -24,166 +55,146 @@ class Settings:
     All periods are in environment steps. The values here are for a small task with a vector observation.
     """
 
-    training_steps: int = 100_000
-    # How many copies of a Gymnasium environment are stepped side by side; each counts its steps.
-    num_envs: int = 1
-    # The network: "auto" chooses by the observation's shape; "custom" is the user's own.
-    network: str = "auto"
-    convolution_channels: int = 16
-    hidden_size: int = 128
-    hidden_layers: int = 2
-    duelling: bool = False
-    # Experience.
-    replay_capacity: int = 50_000
-    batch_size: int = 64
-    warmup_steps: int = 1_000
-    epsilon_start: float = 1.0
-    epsilon_end: float = 0.05
-    epsilon_decay_steps: int = 10_000
-    # The update.
-    updates_per_step: int = 1
-    gamma: float = 0.99
-    n_step: int = 1
-    double: bool = False
-    loss: str = "huber"
-    target_period_steps: int = 500
-    target_rate: float = 1.0
-    # The optimiser: rms_* are used by "rmsprop" only, adam_epsilon by "adam" only.
-    optimiser: str = "adam"
-    learning_rate: float = 0.0005
-    rms_decay: float = 0.95
-    rms_epsilon: float = 0.01
-    rms_centered: bool = True
-    adam_epsilon: float = 1e-8
-    gradient_norm_clip: float = 10.0
-    # Evaluation, greedy. A game without an end is cut after the limit.
-    evaluation_period_steps: int = 5_000
-    evaluation_episodes: int = 10
-    evaluation_limit_steps: int = 10_000
+    training_steps: int = _setting(100_000, _AT_LEAST_1, "environment steps of a run")
+    num_envs: int = _setting(1, _AT_LEAST_1, "Gymnasium environments stepped side by side; each counts its steps")
+    network: str = _setting("auto", _NETWORKS, "auto: by the observation's shape; custom: one's own")
+    convolution_channels: int = _setting(16, _AT_LEAST_1, "filters of the convolution, in the network minatar")
+    hidden_size: int = _setting(128, _AT_LEAST_1, "units of a hidden layer")
+    hidden_layers: int = _setting(2, _AT_LEAST_1, "hidden layers of the network mlp")
+    dueling: bool = _setting(False, _ANY, "the state value and the advantages have a hidden layer each")
+    replay_capacity: int = _setting(50_000, _AT_LEAST_1, "transitions that the replay holds")
+    batch_size: int = _setting(64, _AT_LEAST_1, "transitions in an update")
+    warmup_steps: int = _setting(1_000, _AT_LEAST_0, "steps at random before the first update")
+    time_limit_as_termination: bool = _setting(
+        False, _ANY, "store a time limit as a terminal, as the paper's framework did"
+    )
+    epsilon_start: float = _setting(1.0, _SHARE, "share of random actions at step 0")
+    epsilon_end: float = _setting(0.05, _SHARE, "share of random actions after the decay")
+    epsilon_decay_steps: int = _setting(10_000, _AT_LEAST_0, "steps from the one to the other, the warm-up included")
+    updates_per_step: int = _setting(1, _AT_LEAST_1, "updates in each step")
+    steps_per_update: int = _setting(1, _AT_LEAST_1, "an update once in so many steps")
+    gamma: float = _setting(0.99, _SHARE, "the discount")
+    n_step: int = _setting(1, _AT_LEAST_1, "rewards summed before the target bootstraps")
+    double: bool = _setting(False, _ANY, "the online network chooses the next action, the target network values it")
+    loss: str = _setting("huber", _one_of("huber", "squared"), "of the TD error; mean over the batch")
+    target_period_steps: int = _setting(500, _AT_LEAST_1, "the target network follows once in so many steps")
+    target_rate: float = _setting(1.0, _SHARE_ABOVE_0, "how far it follows; 1 is a copy")
+    optimiser: str = _setting("adam", _one_of("rmsprop", "adam", "custom"), "how gradients become steps")
+    learning_rate: float = _setting(0.0005, _POSITIVE, "size of an optimiser's step")
+    rms_decay: float = _setting(0.95, _SHARE_BELOW_1, "rmsprop: decay of the mean square")
+    rms_epsilon: float = _setting(0.01, _POSITIVE, "rmsprop: added to the root")
+    rms_centered: bool = _setting(True, _ANY, "rmsprop: divide by the deviation, not by the mean square's root")
+    adam_epsilon: float = _setting(1e-8, _POSITIVE, "adam: added to the root")
+    gradient_norm_clip: float = _setting(10.0, _POSITIVE_OR_INFINITE, "longest gradient; inf does not clip")
+    evaluation_period_steps: int = _setting(5_000, _AT_LEAST_1, "greedy evaluation once in so many steps")
+    evaluation_episodes: int = _setting(10, _AT_LEAST_1, "episodes of an evaluation")
+    evaluation_limit_steps: int = _setting(10_000, _AT_LEAST_1, "an evaluation's episode without an end is cut here")
 
 
-# A target network that follows slowly, and squared errors: of what was tried, this learned CartPole for all algorithms.
-GENERAL = Settings(target_rate=0.005, target_period_steps=1, loss="squared")
+_FIELDS = {each.name: each for each in fields(Settings)}
+NAMES = tuple(_FIELDS)
+
+
+def _settings(sourced: presets.Sourced) -> Settings:
+    return Settings(**{name: value for values in sourced.values() for name, value in values.items()})
+
+
+PRESETS: Mapping[str, Settings] = {name: _settings(sourced) for name, sourced in presets.ALL.items()}
+"""What settings start from; `catalogue.preset` says which on an environment."""
+
+GENERAL = PRESETS["general"]
 """For an environment outside of the paper: a small vector observation, such as CartPole's. Our own choice."""
+MINATAR = PRESETS["minatar"]
+PIXELCOPTER = PRESETS["pixelcopter"]
+ATARI = PRESETS["atari"]
+ATARI_DQN = PRESETS["atari_dqn"]
+"""Beside the paper's for Atari: for one process instead of Ape-X's many. Chosen by the override preset="atari_dqn"."""
 
-MINATAR = Settings(
-    training_steps=5_000_000,
-    network="minatar",
-    convolution_channels=16,
-    hidden_size=128,
-    hidden_layers=1,
-    replay_capacity=100_000,
-    batch_size=32,
-    warmup_steps=5_000,
-    epsilon_start=1.0,
-    epsilon_end=0.1,
-    epsilon_decay_steps=100_000,
-    target_period_steps=1_000,
-    optimiser="rmsprop",
-    learning_rate=0.00025,  # the paper's
-    rms_decay=0.95,
-    rms_epsilon=0.01,
-    rms_centered=True,
-    gradient_norm_clip=math.inf,
-    loss="huber",
-    gamma=0.99,
-    evaluation_period_steps=5_000,  # the paper's, as are the 10 episodes
-    evaluation_episodes=10,
-)
+_RENAMED = {"duelling": "dueling"}
+"""Settings that had another name before."""
 
-PIXELCOPTER = Settings(
-    training_steps=2_000_000,
-    network="mlp",
-    hidden_size=64,
-    hidden_layers=2,
-    replay_capacity=10_000,
-    batch_size=32,
-    warmup_steps=1_000,
-    epsilon_start=1.0,
-    epsilon_end=0.01,
-    epsilon_decay_steps=1_000,
-    target_period_steps=200,
-    optimiser="rmsprop",
-    learning_rate=0.00003,  # the paper's
-    rms_decay=0.99,
-    rms_epsilon=1e-8,
-    rms_centered=False,
-    gradient_norm_clip=5.0,
-    loss="squared",
-    gamma=0.99,
-    evaluation_period_steps=5_000,
-    evaluation_episodes=10,
-)
-
-# The base of the paper's Ape-X (pytorch-distributed); epsilon is per actor there, and is this only without actors.
-ATARI = Settings(
-    training_steps=1_000_000,  # the paper's, as is the evaluation every 10,000
-    network="nature",
-    hidden_size=512,
-    hidden_layers=1,
-    replay_capacity=50_000,
-    batch_size=128,
-    warmup_steps=5_000,
-    epsilon_start=1.0,
-    epsilon_end=0.05,
-    epsilon_decay_steps=100_000,
-    target_period_steps=250,
-    n_step=5,
-    optimiser="adam",
-    learning_rate=0.0001,
-    gradient_norm_clip=math.inf,
-    loss="squared",
-    gamma=0.99,
-    evaluation_period_steps=10_000,
-    evaluation_limit_steps=27_000,  # 30 minutes of play at 60 frames a second, 4 frames a step
-)
-
-_FAMILIES = {"minatar/": MINATAR, "pixelcopter": PIXELCOPTER, "ale/": ATARI, "atari/": ATARI}
-
-_CLIPPED_NUMBERS: dict[str, dict[str, dict[str, float]]] = {
-    "minatar/": {
-        "clip_al": {"clip_ratio": 0.8, "lower_bound": 0.0},
-        "clip_pal": {"clip_ratio": 0.8, "lower_bound": 0.0},
-        "clip_mdqn": {"clip_ratio": 0.8, "lower_bound": 0.0},
-    },
-    # The game pays -5 on a crash, so a bound of -1 breaks the paper's own rule for Q_l. It is what the paper ran.
-    "pixelcopter": {
-        "clip_al": {"clip_ratio": 0.7, "lower_bound": -1.0},
-        "clip_pal": {"clip_ratio": 0.7, "lower_bound": -1.0},
-        "clip_mdqn": {"clip_ratio": 0.6, "lower_bound": -1.0},
-    },
-    # The paper chose c from .85, .9 and .95 for each game, without saying which: this is the middle one.
-    "ale/": {name: {"clip_ratio": 0.9, "lower_bound": 0.0} for name in ("clip_al", "clip_pal", "clip_mdqn")},
-}
-_CLIPPED_NUMBERS["atari/"] = _CLIPPED_NUMBERS["ale/"]
-
-
-def _family(environment_name: str) -> str | None:
-    return next((prefix for prefix in _FAMILIES if environment_name.lower().startswith(prefix)), None)
+_ADDED_LATER: Mapping[str, Any] = {"num_envs": 1, "time_limit_as_termination": False, "steps_per_update": 1}
+"""What a run did before the setting was there, whatever its default is now."""
 
 
 def defaults(environment_name: str) -> Settings:
-    """The settings of the paper's experiments for its environments, and general ones for any other."""
-    family = _family(environment_name)
-    return GENERAL if family is None else _FAMILIES[family]
+    """The settings of the paper's experiments for its environments, and general ones for any other.
+
+    Atari games that the paper did not play have the paper's settings, too, but no `operator_defaults` of their own.
+    """
+    return PRESETS[catalogue.preset(environment_name)]
 
 
 def operator_defaults(environment_name: str, algorithm_name: str) -> dict[str, float]:
     """The numbers that the paper gave the named operator on this environment: `operators.make(name, **numbers)`."""
-    numbers = operators.parameters(algorithm_name)
-    family = _family(environment_name)
-    return numbers if family is None else numbers | _CLIPPED_NUMBERS[family].get(algorithm_name, {})
+    return operators.parameters(algorithm_name) | dict(catalogue.clipped_numbers(environment_name, algorithm_name))
+
+
+def override(base: Settings, overrides: Mapping[str, Any]) -> Settings:
+    """`base` with other values, as a person gives them: 1e5 is a whole number, too. Refuses what is not allowed.
+
+    `preset` starts from that one of `PRESETS` instead.
+    """
+    given = {_RENAMED.get(name, name): value for name, value in overrides.items()}
+    if "preset" in given:
+        name = given.pop("preset")
+        if name not in PRESETS:
+            raise ValueError(f"there is no preset {name!r}; there are: {', '.join(PRESETS)}")
+        base = PRESETS[name]
+    for name in given:
+        if name not in _FIELDS:
+            near = difflib.get_close_matches(name, [*NAMES, "preset", *Operator._fields], n=1)
+            meant = f"did you mean {near[0]}? " if near else ""
+            raise ValueError(
+                f"there is no setting {name!r}; {meant}There are: {', '.join(NAMES)}; "
+                f"and the operator's numbers: {', '.join(Operator._fields)}"
+            )
+    changed = {name: _plain(name, value) for name, value in given.items()}
+    for name, value in changed.items():
+        _check_field(name, value)
+    return replace(base, **changed)
 
 
 def complete(kept: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a run that was written before some of them existed: those are at the value they had then."""
-    return {name: value for name, value in _ADDED_LATER.items() if name not in kept} | dict(kept)
+    """The settings that an older run kept, under today's names; those that it could not know at what they were then."""
+    renamed = {_RENAMED.get(name, name): value for name, value in kept.items()}
+    return {name: value for name, value in _ADDED_LATER.items() if name not in renamed} | renamed
+
+
+def preset_of(environment_name: str | None) -> str:
+    """The preset that an environment has; the general one for None."""
+    return "general" if environment_name is None else catalogue.preset(environment_name)
+
+
+class Row(NamedTuple):
+    """A setting on an environment."""
+
+    name: str
+    value: Any
+    source: str
+    meaning: str
+
+
+def describe(environment_name: str | None = None, preset: str | None = None) -> list[Row]:
+    """Every setting with its value on an environment (or of a preset), where that is from, and what it means."""
+    chosen = preset or preset_of(environment_name)
+    settings = override(GENERAL, {"preset": chosen})
+    sources = {name: source for source, values in presets.ALL[chosen].items() for name in values}
+    return [
+        Row(name, getattr(settings, name), sources.get(name, "default"), each.metadata["meaning"])
+        for name, each in _FIELDS.items()
+    ]
 
 
 def check(settings: Settings, operator: Operator) -> None:
     """Refuse settings out of range, and combinations with the operator that have no meaning."""
-    for field in fields(settings):
-        _check_field(field.name, getattr(settings, field.name))
+    for name in NAMES:
+        _check_field(name, getattr(settings, name))
+    if settings.updates_per_step > 1 and settings.steps_per_update > 1:
+        raise ValueError(
+            f"updates_per_step is {settings.updates_per_step} and steps_per_update {settings.steps_per_update}: "
+            "many updates a step, or many steps an update; one of them must be 1"
+        )
     if settings.n_step * settings.num_envs > settings.warmup_steps + settings.num_envs:
         raise ValueError(
             f"n_step is {settings.n_step} and warmup_steps {settings.warmup_steps}: no return of n steps is complete "
@@ -210,48 +221,26 @@ def check(settings: Settings, operator: Operator) -> None:
         )
 
 
-def _one_of(*names: str) -> tuple[str, Callable[[Any], bool]]:
-    return f"one of {', '.join(names)}", lambda x: x in names
-
-
-_ADDED_LATER: dict[str, Any] = {"num_envs": 1}
-"""What a run did before the setting was there, whatever its default is now."""
-
-_AT_LEAST_1: tuple[str, Callable[[Any], bool]] = ("1 or more", lambda x: x >= 1)
-_AT_LEAST_0: tuple[str, Callable[[Any], bool]] = ("0 or more", lambda x: x >= 0)
-_SHARE: tuple[str, Callable[[Any], bool]] = ("in [0, 1]", lambda x: 0 <= x <= 1)
-_SHARE_BELOW_1: tuple[str, Callable[[Any], bool]] = ("in [0, 1)", lambda x: 0 <= x < 1)
-_POSITIVE: tuple[str, Callable[[Any], bool]] = ("in (0, inf)", lambda x: 0 < x < math.inf)
-
-_ALLOWED: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "network": _one_of("auto", "minatar", "mlp", "nature", "custom"),
-    "optimiser": _one_of("rmsprop", "adam"),
-    "loss": _one_of("huber", "squared"),
-    "warmup_steps": _AT_LEAST_0,
-    "epsilon_start": _SHARE,
-    "epsilon_end": _SHARE,
-    "epsilon_decay_steps": _AT_LEAST_0,
-    "gamma": _SHARE,
-    "target_rate": ("in (0, 1]", lambda x: 0 < x <= 1),
-    "learning_rate": _POSITIVE,
-    "rms_decay": _SHARE_BELOW_1,
-    "rms_epsilon": _POSITIVE,
-    "adam_epsilon": _POSITIVE,
-    "gradient_norm_clip": ("in (0, inf]; inf does not clip", lambda x: x > 0),
-}
-"""What is allowed. A setting that is not named here is a switch, or a count of 1 or more."""
+def _plain(name: str, value: Any) -> Any:
+    """A number as the setting holds it: a whole one as int where it counts, else float."""
+    value = value.item() if isinstance(value, np.generic) else value
+    default = _FIELDS[name].default
+    if isinstance(value, bool) or isinstance(default, bool):
+        return value
+    if isinstance(default, int) and isinstance(value, float) and value.is_integer():
+        return int(value)
+    return float(value) if isinstance(default, float) and isinstance(value, int) else value
 
 
 def _check_field(name: str, value: Any) -> None:
-    example = getattr(GENERAL, name)
-    if isinstance(example, bool):
+    default, allowed = _FIELDS[name].default, _FIELDS[name].metadata["allowed"]
+    if isinstance(default, bool):
         kind, right = "True or False", isinstance(value, bool)
-    elif isinstance(example, str):
+    elif isinstance(default, str):
         kind, right = "a name", isinstance(value, str)
-    elif isinstance(example, int):
+    elif isinstance(default, int):
         kind, right = "a whole number", isinstance(value, int) and not isinstance(value, bool)
     else:
         kind, right = "a number", isinstance(value, int | float) and not isinstance(value, bool)
-    allowed, inside = _ALLOWED.get(name, (kind, lambda _: True) if isinstance(example, bool) else _AT_LEAST_1)
-    if not right or not inside(value):
-        raise ValueError(f"{name} is {value!r}; it must be {allowed if right else kind}")
+    if not right or not allowed.holds(value):
+        raise ValueError(f"{name} is {value!r}; it must be {allowed.words if right else kind}")

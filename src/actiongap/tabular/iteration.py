@@ -4,6 +4,10 @@ r"""An operator applied again and again to a table, and what happens on the way.
 
 Delta is the paper's mechanism (its Theorem 1): where the greedy action is wrong, Delta_k is positive, and Advantage
 Learning holds the right action back by alpha Delta_k.
+
+The scale e of a capped operator is here how far gaps moved in one sweep, `gap_movement(Q_k, Q_{k-1})`: the root mean
+square over all states and the actions that are not greedy in Q_k. Before the first sweep nothing has moved and no scale
+is known, so that Q_1 is without a cap.
 """
 
 from __future__ import annotations
@@ -13,7 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from actiongap.operators import Operator
+from actiongap.custom_operators import CustomOperator
+from actiongap.operators import Operator, gap_movement
+from actiongap.tabular.look_ahead import Rule
 from actiongap.tabular.mdp import MDP
 from actiongap.tabular.solution import Solution, check_discount, policy_values, solve
 
@@ -29,7 +35,8 @@ class Trace:
     loss_by_value       the same of the policy greedy in V_k, argmax of r + gamma E[V_k] (the paper's text)
     mechanism           max over states of Delta_k, with the optimal action that Q_k likes best
     wrong_share         share of states whose greedy action is not optimal
-    kept_share          share of non-greedy entries to which the operator adds its gap term
+    kept_share          share of non-greedy entries to which the operator adds its gap term (NaN: look-ahead, see TQ)
+    gap_movement        e_k, the scale of a capped operator in its step from Q_k to Q_{k+1}; inf at k = 0
     snapshots           Q_k at the iterations asked for
     q_values            Q_K
     optimal_from        the iteration from which the policy greedy in Q_k stays optimal; None if it does not
@@ -43,6 +50,7 @@ class Trace:
     mechanism: np.ndarray
     wrong_share: np.ndarray
     kept_share: np.ndarray
+    gap_movement: np.ndarray
     snapshots: dict[int, np.ndarray]
     q_values: np.ndarray
     optimal_from: int | None
@@ -50,7 +58,7 @@ class Trace:
 
 
 def iterate(
-    operator: Operator,
+    operator: Rule,
     mdp: MDP,
     gamma: float = 0.99,
     iterations: int = 500,
@@ -64,7 +72,8 @@ def iterate(
 ) -> Trace:
     """Apply an operator `iterations` times, from q0 (zeros if none), and measure every Q_k.
 
-    `noise` is the standard deviation of a normal error added to every entry at every application. `losses` False
+    `operator` may also be a `LookAhead`, or another record with its `apply`. `noise` is the standard deviation of a
+    normal error of every entry at every application. `losses` False
     leaves out the two performance losses (NaN then), which need a policy's values whenever a policy changes.
     `solution` saves solving an MDP again. Beside it, memory is a few tables and the snapshots asked for.
     """
@@ -80,14 +89,15 @@ def iterate(
     measured: dict[str, list[float]] = {}
     kept: dict[int, np.ndarray] = {}
     policy_loss, policy_loss_by_value = _PolicyLoss(mdp, gamma, solution), _PolicyLoss(mdp, gamma, solution)
+    scale = np.inf
     for k in range(iterations + 1):
         if k > 0:
-            q = operator.apply(q, mdp, gamma)
-            if noise > 0:
-                q += random.normal(0.0, noise, q.shape)
+            error = random.normal(0.0, noise, q.shape) if noise > 0 else None
+            before, q = q, operator.apply(q, mdp, gamma, scale=scale, error=error)
+            scale = float(gap_movement(q, before))
         if k in wanted:
             kept[k] = q.copy()
-        row = _measure(operator, q, solution)
+        row = _measure(operator, q, solution) | {"gap_movement": scale}
         row["loss"] = policy_loss(q.argmax(axis=1)) if losses else np.nan
         if losses:
             ahead = mdp.rewards + gamma * mdp.expect(q.max(axis=1))
@@ -139,7 +149,7 @@ class _PolicyLoss:
         return self.loss
 
 
-def _measure(operator: Operator, q: np.ndarray, solution: Solution) -> dict[str, float]:
+def _measure(operator: Rule, q: np.ndarray, solution: Solution) -> dict[str, float]:
     greedy, values = q.argmax(axis=1), q.max(axis=1)
     gaps = action_gaps(q)
     best_optimal = np.where(solution.optimal_actions, q, -np.inf).max(axis=1)
@@ -151,8 +161,14 @@ def _measure(operator: Operator, q: np.ndarray, solution: Solution) -> dict[str,
         "value_error": float(np.abs(solution.values - values).max()),
         "mechanism": float((values - best_optimal).max()),
         "wrong_share": float((~solution.optimal_actions[np.arange(len(q)), greedy]).mean()),
-        "kept_share": float(operator.kept(q)[non_greedy].mean()) if non_greedy.any() else 0.0,
+        "kept_share": _kept_share(operator, q, non_greedy),
     }
+
+
+def _kept_share(operator: Rule, q: np.ndarray, non_greedy: np.ndarray) -> float:
+    if not isinstance(operator, Operator | CustomOperator):
+        return np.nan
+    return float(operator.kept(q)[non_greedy].mean()) if non_greedy.any() else 0.0
 
 
 def _stays_zero_from(shares: np.ndarray) -> int | None:

@@ -68,17 +68,18 @@ class MDP:
         return cls(matrix, rewards, termination)
 
     def expect(self, values: np.ndarray) -> np.ndarray:
-        """E[v(s') | s, a]: [S] -> [S, A]."""
+        """E[v(s') | s, a]: [S] -> [S, A]. Of [S, A], each action is expected of its own column."""
         # Column-major: each action's column is contiguous, and a maximum over actions is a maximum of whole columns.
         result = np.empty(self.rewards.shape, order="F")
         for action, matrix in enumerate(self.transitions_by_action):
-            result[:, action] = matrix @ values
+            result[:, action] = matrix @ (values if values.ndim == 1 else values[:, action])
         return result
 
-    def backup(self, operator: Operator, q: np.ndarray, gamma: float) -> np.ndarray:
+    def backup(self, operator: Operator, q: np.ndarray, gamma: float, scale: float | None = None) -> np.ndarray:
         """One exact application of an operator to q [S, A]: `Operator.apply`.
 
-        Works through blocks of states, so that a sweep needs the result and one vector of values beside q.
+        Works through blocks of states, so that a sweep needs the result and one vector of values beside q, and one
+        table more if the operator is persistent.
         """
         q = np.asarray(q, dtype=np.float64)
         if q.shape != self.rewards.shape:
@@ -86,19 +87,21 @@ class MDP:
         blocks = [slice(at, at + _BLOCK_STATES) for at in range(0, self.num_states, _BLOCK_STATES)]
         values = np.concatenate([operator.value(q[block]) for block in blocks])
         result = self.expect(values)
+        repeated = self.expect(q) if operator.persistent else None
         for block in blocks:
-            part = result[block]
-            part *= gamma
-            part += self.rewards[block]
-            if operator.alpha != 0:
-                part += operator.gap_term(q[block], values[block])
-        if operator.persistent:
-            for action, matrix in enumerate(self.transitions_by_action):
-                repeated = matrix @ q[:, action]
-                repeated *= gamma
-                repeated += self.rewards[:, action]
-                np.maximum(result[:, action], repeated, out=result[:, action])
+            ahead = self._ahead(result, block, gamma)
+            if operator.alpha != 0 or repeated is not None:
+                term = operator.gap_term(q[block], values[block], scale=scale)
+                again = None if repeated is None else self._ahead(repeated, block, gamma)
+                result[block] = operator.join(ahead, term, again)
         return result
+
+    def _ahead(self, expected: np.ndarray, block: slice, gamma: float) -> np.ndarray:
+        """r + gamma E[...] in place of E[...], for a block of states."""
+        part = expected[block]
+        part *= gamma
+        part += self.rewards[block]
+        return part
 
     def under(self, policy: np.ndarray) -> tuple[Any, np.ndarray]:
         """The chain and the rewards under a policy [S] of actions: P_pi [S, S], r_pi [S]."""

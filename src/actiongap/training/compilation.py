@@ -25,10 +25,10 @@ def use_cache() -> Path | None:
     chosen = os.environ.get(_VARIABLE)
     if chosen == "":
         return None
-    folder = (Path(chosen) if chosen else _user_folder() / "actiongap") / "xla" / _processor()
     try:
+        folder = (Path(chosen) if chosen else _user_folder() / "actiongap") / "xla" / _processor()
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
+    except (OSError, RuntimeError):  # read-only; or a user without a home, as in a container
         return None
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
@@ -48,7 +48,7 @@ def _processor() -> str:
     """A short name of this kind of processor: a home folder may be shared by machines of several kinds."""
     kind = platform.machine() + platform.processor()
     try:
-        with open("/proc/cpuinfo") as file:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
             kind += "".join(sorted({line for line in file if line.startswith(("model name", "flags", "Features"))}))
     except OSError:
         pass

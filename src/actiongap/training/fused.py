@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
 from actiongap.games.core import Game, GameState
 from actiongap.learning import replay as replays
@@ -27,16 +28,16 @@ from actiongap.learning.exploration import epsilon, epsilon_greedy
 from actiongap.learning.learner import LearnerState, Metrics
 from actiongap.learning.schedules import Schedule
 from actiongap.learning.settings import Settings
+from actiongap.training.chance import Stream, stream_key
 from actiongap.training.evaluation import Episodes, evaluate
 from actiongap.training.program import (
     NetworkBuilder,
     Program,
-    Stream,
     Totals,
+    init_learner,
     make_learner,
     measure_networks,
     no_totals,
-    stream_key,
     update_networks,
 )
 
@@ -59,13 +60,17 @@ class Carry(NamedTuple):
 
 @functools.lru_cache(maxsize=32)
 def program(
-    game: Game, settings: Settings, batched: bool = False, build_network: NetworkBuilder | None = None
+    game: Game,
+    settings: Settings,
+    build_network: NetworkBuilder | None = None,
+    optimiser: optax.GradientTransformation | None = None,
+    batched: bool = False,
 ) -> Program:
     """The compiled functions; compiled at their first call, and shared by all that ask for the same.
 
-    `build_network` is needed where the settings' network is "custom".
+    `build_network` and `optimiser` are needed where the settings say "custom".
     """
-    learner = make_learner(game, settings, build_network)
+    learner = make_learner(game, settings, build_network, optimiser)
 
     def init(seed: Array) -> Carry:
         seed = jnp.asarray(seed, jnp.uint32)
@@ -74,7 +79,7 @@ def program(
         none = jnp.zeros((), jnp.int32)
         return Carry(
             seed=seed,
-            learner=learner.init(stream_key(seed, Stream.NETWORK, 0)),
+            learner=init_learner(learner, seed),
             replay=replays.create(settings.replay_capacity, game.observation_shape, game.observation_dtype),
             game=state,
             observation=observation,
@@ -87,8 +92,9 @@ def program(
     def interact(carry: Carry, action: Array, step_key: Array, reset_key: Array) -> tuple[Carry, Array]:
         """One step of the game into the replay, and a new episode where it ended."""
         state, observation, reward, terminated, truncated = game.step(step_key, carry.game, action)
-        replay = replays.insert(carry.replay, carry.observation, action, reward, terminated, truncated, observation)
         over = terminated | truncated
+        ended = (over, jnp.zeros_like(over)) if settings.time_limit_as_termination else (terminated, truncated)
+        replay = replays.insert(carry.replay, carry.observation, action, reward, *ended, observation)
         # The last action outlives the episode, as in the original MinAtar: a sticky first step repeats it.
         fresh_state, fresh_observation = game.reset(reset_key, state.last_action)
         state, observation = jax.tree.map(
@@ -152,27 +158,33 @@ def program(
         train_many = jax.jit(jax.vmap(train, (0, 0, None, None, None)), donate_argnums=0)
         return Program(
             init=jax.jit(jax.vmap(init)),
+            init_learner=jax.jit(jax.vmap(functools.partial(init_learner, learner))),
             warm_up=jax.jit(jax.vmap(warm_up, (0, None, None)), donate_argnums=0),
             train=lambda carry, schedule, start, stop: train_many(carry, schedule, start, stop, updates),
             measure=jax.jit(jax.vmap(measure, (0, 0, None))),
             evaluate=jax.jit(jax.vmap(greedy, (0, 0, None))),
             q_values=jax.jit(jax.vmap(learner.q_values)),
             structure=lambda: jax.eval_shape(jax.vmap(init), jax.ShapeDtypeStruct((1,), jnp.uint32)),
-            export=jax.device_get,
+            export=_export,
             restore=_restore,
         )
     train_one = jax.jit(train, donate_argnums=0)
     return Program(
         init=jax.jit(init),
+        init_learner=jax.jit(functools.partial(init_learner, learner)),
         warm_up=jax.jit(warm_up, donate_argnums=0),
         train=lambda carry, schedule, start, stop: train_one(carry, schedule, start, stop, updates),
         measure=jax.jit(measure),
         evaluate=jax.jit(greedy),
         q_values=jax.jit(learner.q_values),
         structure=lambda: jax.eval_shape(init, jax.ShapeDtypeStruct((), jnp.uint32)),
-        export=jax.device_get,
+        export=_export,
         restore=_restore,
     )
+
+
+def _export(carry: Carry, with_environment: bool = True) -> Carry:
+    return jax.device_get(carry)  # the game is part of the program: it cannot fail apart from it
 
 
 def _restore(arrays: Carry, step: int) -> tuple[Carry, None]:

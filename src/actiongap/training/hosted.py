@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
 from actiongap.envs.core import Environment, Transition, VectorEnvironment
 from actiongap.learning import replay as replays
@@ -29,24 +30,21 @@ from actiongap.learning.exploration import epsilon, epsilon_greedy
 from actiongap.learning.learner import LearnerState, Metrics
 from actiongap.learning.schedules import Schedule
 from actiongap.learning.settings import Settings
-from actiongap.operators import Operator
-from actiongap.training.evaluation import Episodes
+from actiongap.training.chance import Stream, environment_seed, stream_key
+from actiongap.training.evaluation import Episodes, play_episodes
 from actiongap.training.program import (
+    EnvironmentFailedError,
     NetworkBuilder,
     Program,
-    Stream,
     Totals,
+    init_learner,
     make_learner,
     measure_networks,
     no_totals,
-    stream_key,
     update_networks,
 )
 
 Array = jax.Array
-
-_EVALUATION_LANES = 10
-"""At most so many episodes of an evaluation are played side by side."""
 
 
 class Inside(NamedTuple):
@@ -87,13 +85,18 @@ def _join(inside: Inside, environment: Any) -> Carry:
 
 
 @functools.lru_cache(maxsize=32)
-def program(environment: Environment, settings: Settings, build_network: NetworkBuilder | None = None) -> Program:
+def program(
+    environment: Environment,
+    settings: Settings,
+    build_network: NetworkBuilder | None = None,
+    optimiser: optax.GradientTransformation | None = None,
+) -> Program:
     """The functions that train on this environment; compiled at their first call, shared by all that ask for the same.
 
-    `build_network` is needed where the settings' network is "custom".
+    `build_network` and `optimiser` are needed where the settings say "custom".
     """
-    learner = make_learner(environment, settings, build_network)
-    lanes = settings.num_envs
+    learner = make_learner(environment, settings, build_network, optimiser)
+    num_envs = settings.num_envs
     layout = _layout(environment)
 
     def act(state: LearnerState, observation: Array, seed: Array, step: Array) -> Array:
@@ -102,7 +105,7 @@ def program(environment: Environment, settings: Settings, build_network: Network
 
     @jax.jit
     def begin(seed: Array, observation: Array) -> Inside:
-        state = learner.init(stream_key(seed, Stream.NETWORK, 0))
+        state = init_learner(learner, seed)
         return Inside(
             seed=seed,
             learner=state,
@@ -110,12 +113,12 @@ def program(environment: Environment, settings: Settings, build_network: Network
                 settings.replay_capacity,
                 environment.observation_shape,
                 environment.observation_dtype,
-                lanes,
+                num_envs,
                 environment.stack,
             ),
             observation=observation,
             action=act(state, observation, seed, jnp.int32(0)),
-            episode_return=jnp.zeros(lanes, jnp.float32),
+            episode_return=jnp.zeros(num_envs, jnp.float32),
             totals=no_totals(),
             reward_min=jnp.float32(0),
             diverged=jnp.int32(-1),
@@ -124,6 +127,9 @@ def program(environment: Environment, settings: Settings, build_network: Network
     def store(inside: Inside, packed: Array) -> tuple[Inside, Array]:
         """The transition of the action that was chosen last; and the smallest reward."""
         moved = _unpack(packed, layout)
+        if settings.time_limit_as_termination:
+            over = moved.terminated | moved.truncated
+            moved = moved._replace(terminated=over, truncated=jnp.zeros_like(over))
         replay = replays.insert(
             inside.replay,
             inside.observation,
@@ -155,27 +161,34 @@ def program(environment: Environment, settings: Settings, build_network: Network
     def warm_up_step(inside: Inside, step: Array, packed: Array) -> Inside:
         inside, least = store(inside, packed)
         inside = inside._replace(reward_min=jnp.minimum(inside.reward_min, least))
-        return choose(inside, step + lanes)
+        return choose(inside, step + num_envs)
 
-    def train_step(inside: Inside, step: Array, packed: Array, numbers: Array, updates: Array) -> Inside:
+    def train_step(
+        unpack_schedule: Callable[[Array], Schedule],
+        inside: Inside,
+        step: Array,
+        packed: Array,
+        numbers: Array,
+        updates: Array,
+    ) -> Inside:
         period = settings.target_period_steps
         # Once a period, at its first step: the same as in `fused` for one environment.
-        due = (step // period != (step - lanes) // period) | (step == 0)
+        due = (step // period != (step - num_envs) // period) | (step == 0)
         state = learner.sync_target_when(due, inside.learner)
         inside, _ = store(inside._replace(learner=state), packed)
-        operator = _unpack_schedule(numbers).at(step)
+        operator = unpack_schedule(numbers).at(step)
         batch_key = jax.random.fold_in(stream_key(inside.seed, Stream.TRAINING, step), 1)
         inside = update_networks(learner, inside, operator, batch_key, step, updates)
-        return choose(inside, step + lanes)
+        return choose(inside, step + num_envs)
 
     def init(seed: Any) -> Carry:
-        vector = environment.vector(lanes, _seed_of(seed, Stream.START, 0))
+        vector = environment.vector(num_envs, environment_seed(seed, Stream.START, 0))
         return _join(begin(np.uint32(seed), vector.reset()), vector)
 
     structure_inside = jax.eval_shape(
         begin,
         jax.ShapeDtypeStruct((), jnp.uint32),
-        jax.ShapeDtypeStruct((lanes, *environment.observation_shape), np.dtype(environment.observation_dtype)),
+        jax.ShapeDtypeStruct((num_envs, *environment.observation_shape), np.dtype(environment.observation_dtype)),
     )
     tree = jax.tree.structure(structure_inside)
     place_of_action = _place_of_action(structure_inside)
@@ -185,27 +198,37 @@ def program(environment: Environment, settings: Settings, build_network: Network
 
         def of_leaves(leaves: list[Array], step: Array, *rest: Array) -> tuple[list[Array], Array]:
             inside = function(jax.tree.unflatten(tree, leaves), step, *rest)
-            return jax.tree.leaves(inside), step + lanes
+            return jax.tree.leaves(inside), step + num_envs
 
         return jax.jit(of_leaves, donate_argnums=(0, 1))
 
-    warm_up_flat, train_flat = flat(warm_up_step), flat(train_step)
+    warm_up_flat = flat(warm_up_step)
+
+    @functools.cache
+    def train_flat(kinds: tuple[type, ...], structure: Any) -> Callable[..., tuple[list[Array], Array]]:
+        """One for all members of the family, and one for each operator of one's own."""
+        return flat(functools.partial(train_step, functools.partial(_unpack_schedule, kinds, structure)))
 
     def play(carry: Carry, start: Any, stop: Any, compiled: Callable[..., Any], *rest: Any) -> Carry:
         vector: VectorEnvironment = carry.environment
         leaves, step = jax.tree.leaves(carry.inside), jnp.array(start, jnp.int32)
-        for _ in range(int(start), int(stop), lanes):
-            transition = vector.step(np.asarray(leaves[place_of_action]))
+        for number in range(int(start), int(stop), num_envs):
+            try:
+                transition = vector.step(np.asarray(leaves[place_of_action]))
+            except Exception as error:
+                so_far = _join(jax.tree.unflatten(tree, leaves), vector)
+                raise EnvironmentFailedError(error, so_far, number) from error
             leaves, step = compiled(leaves, step, _pack(transition, layout), *rest)
         return _join(jax.tree.unflatten(tree, leaves), vector)
 
     def warm_up(carry: Carry, start: Any, stop: Any) -> Carry:
         return play(carry, start, stop, warm_up_flat)
 
-    updates = np.int32(settings.updates_per_step * lanes)
+    updates = np.int32(settings.updates_per_step * num_envs)
 
     def train(carry: Carry, schedule: Schedule, start: Any, stop: Any) -> Carry:
-        return play(carry, start, stop, train_flat, _pack_schedule(schedule), updates)
+        numbers, kinds, structure = _pack_schedule(schedule)
+        return play(carry, start, stop, train_flat(kinds, structure), numbers, updates)
 
     @jax.jit
     def measure_inside(inside: Inside, schedule: Schedule, step: Array) -> Metrics:
@@ -229,11 +252,12 @@ def program(environment: Environment, settings: Settings, build_network: Network
             settings.evaluation_limit_steps,
         )
 
-    def export(carry: Carry) -> Carry:
-        return _join(jax.device_get(carry.inside), carry.environment.state() or {})
+    def export(carry: Carry, with_environment: bool = True) -> Carry:
+        state = carry.environment.state() if with_environment else None
+        return _join(jax.device_get(carry.inside), state or {})
 
     def structure() -> Carry:
-        vector = environment.vector(lanes, 0)
+        vector = environment.vector(num_envs, 0)
         vector.reset()
         state = vector.state() or {}
         vector.close()
@@ -242,7 +266,7 @@ def program(environment: Environment, settings: Settings, build_network: Network
     def restore(arrays: Carry, step: int) -> tuple[Carry, str | None]:
         # Copied: a buffer that NumPy owns cannot be donated.
         inside: Inside = jax.tree.map(lambda array: jnp.array(array, copy=True), arrays.inside)
-        vector = environment.vector(lanes, _seed_of(arrays.seed, Stream.RESTART, step))
+        vector = environment.vector(num_envs, environment_seed(arrays.seed, Stream.RESTART, step))
         observation = vector.reset()
         if arrays.environment:
             vector.restore(arrays.environment)
@@ -252,11 +276,12 @@ def program(environment: Environment, settings: Settings, build_network: Network
             observation=jnp.array(observation),
             episode_return=jnp.zeros_like(inside.episode_return),
         )
-        note = f"{environment.name} cannot tell its state: from step {step:,} on, the run goes on with a new episode"
+        note = f"{environment.name} could not tell its state: from step {step:,} on, the run goes on with a new episode"
         return _join(jax.jit(choose)(inside, np.int32(step)), vector), note
 
     return Program(
         init=init,
+        init_learner=jax.jit(functools.partial(init_learner, learner)),
         warm_up=warm_up,
         train=train,
         measure=lambda carry, schedule, step: measure_inside(carry.inside, schedule, step),
@@ -266,40 +291,6 @@ def program(environment: Environment, settings: Settings, build_network: Network
         export=export,
         restore=restore,
     )
-
-
-def play_episodes(
-    environment: Environment,
-    choose: Callable[[np.ndarray], np.ndarray],
-    seed: int,
-    step: int,
-    episodes: int,
-    limit_steps: int,
-) -> Episodes:
-    """Rounds of as many episodes as there are lanes, one in each, so that long ones count as much as short ones."""
-    lanes = getattr(environment, "native_num_envs", None) or min(episodes, _EVALUATION_LANES)
-    returns, lengths, cut = np.zeros(episodes, np.float32), np.zeros(episodes, np.int32), np.zeros(episodes, bool)
-    for first in range(0, episodes, lanes):
-        vector = environment.vector(lanes, _seed_of(seed, Stream.EVALUATION, step, first), evaluation=True)
-        observation = vector.reset()
-        number = first + np.arange(lanes)
-        alive = number < episodes
-        while alive.any():
-            moved = vector.step(choose(observation))
-            playing = number[alive]
-            returns[playing] += moved.reward[alive]
-            lengths[playing] += 1
-            over = moved.terminated | moved.truncated
-            cut[playing] = ~over[alive] & (lengths[playing] >= limit_steps)
-            alive[alive] = ~over[alive] & ~cut[playing]
-            observation = moved.observation
-        vector.close()
-    return Episodes(returns, lengths, cut)  # type: ignore[arg-type]
-
-
-def _seed_of(seed: Any, stream: Stream, *numbers: int) -> int:
-    """The seed of an environment: another for each purpose and step."""
-    return int(np.random.SeedSequence([int(seed), int(stream), *numbers]).generate_state(1, np.uint64)[0])
 
 
 def _layout(environment: Environment) -> np.dtype:
@@ -348,15 +339,15 @@ def _unpack(packed: Array, layout: np.dtype) -> _Moved:
     return _Moved(*(part(name) for name in _Moved._fields))
 
 
-def _pack_schedule(schedule: Schedule) -> np.ndarray:
-    return np.array([float(number) for number in jax.tree.leaves(schedule)], np.float32)
+def _pack_schedule(schedule: Schedule) -> tuple[np.ndarray, tuple[type, ...], Any]:
+    """The numbers as one array, which of them are switches, and what they are numbers of."""
+    leaves, structure = jax.tree.flatten(schedule)
+    kinds = tuple(bool if np.asarray(leaf).dtype == bool else float for leaf in leaves)
+    return np.array([float(number) for number in leaves], np.float32), kinds, structure
 
 
-def _unpack_schedule(numbers: Array) -> Schedule:
-    kinds, structure = jax.tree.flatten(Schedule(Operator(), Operator(), 1))
-    leaves = [
-        number != 0 if isinstance(kind, bool) else number for kind, number in zip(kinds, list(numbers), strict=True)
-    ]
+def _unpack_schedule(kinds: tuple[type, ...], structure: Any, numbers: Array) -> Schedule:
+    leaves = [number != 0 if kind is bool else number for kind, number in zip(kinds, list(numbers), strict=True)]
     return jax.tree.unflatten(structure, leaves)
 
 

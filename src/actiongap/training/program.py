@@ -1,16 +1,14 @@
-"""What all ways of training have in common: the functions that a run is cut into, and where their chance comes from.
-
-Chance: key(seed) -> a stream each for the network, training, evaluation and measuring -> the step t.
-"""
+"""What all ways of training have in common: the functions that a run is cut into."""
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+import optax
 
 from actiongap.learning import replay as replays
 from actiongap.learning.learner import Learner, LearnerState, Metrics
@@ -18,6 +16,7 @@ from actiongap.learning.networks import make_network
 from actiongap.learning.schedules import Schedule
 from actiongap.learning.settings import Settings
 from actiongap.operators import Operator
+from actiongap.training.chance import Stream, stream_key
 from actiongap.training.evaluation import Episodes
 
 Array = jax.Array
@@ -28,17 +27,6 @@ NetworkBuilder = Callable[[tuple[int, ...], Any, int, Array], Any]
 """A network of one's own: (observation shape, its dtype, number of actions, key) -> a module, [B, ...] -> [B, A]."""
 
 _MEASURED_BATCHES = 16
-
-
-class Stream(enum.IntEnum):
-    """What chance is for. The numbers are part of what a seed means."""
-
-    NETWORK = 0
-    TRAINING = 1
-    EVALUATION = 2
-    MEASURING = 3
-    START = 4
-    RESTART = 5
 
 
 class Totals(NamedTuple):
@@ -70,6 +58,8 @@ class Program(NamedTuple):
 
     init: Callable[[Any], Any]
     """(seed) -> the carry before step 0."""
+    init_learner: Callable[[Any], LearnerState]
+    """(seed) -> the learner in that carry, without all the rest."""
     warm_up: Callable[[Any, Step, Step], Any]
     """(carry, start, stop): uniform random actions in the steps start..stop-1, no learning."""
     train: Callable[[Any, Schedule, Step, Step], Any]
@@ -82,8 +72,8 @@ class Program(NamedTuple):
     """(online parameters, observations [B, ...]) -> [B, A]."""
     structure: Callable[[], Any]
     """() -> the shapes and types of what `export` gives."""
-    export: Callable[[Any], Any]
-    """(carry) -> the same as arrays of NumPy, for a checkpoint. The carry is not used up."""
+    export: Callable[[Any, bool], Any]
+    """(carry, with its environment or not) -> the same as arrays of NumPy, for a checkpoint. It is not used up."""
     restore: Callable[[Any, int], tuple[Any, str | None]]
     """(what `export` gave, step) -> the carry, and a word to the user where it is not quite what it was."""
 
@@ -97,8 +87,21 @@ class _Described(Protocol):
     def num_actions(self) -> int: ...
 
 
-def make_learner(environment: _Described, settings: Settings, build_network: NetworkBuilder | None) -> Learner:
-    """The learner, with the network that the settings name or that one builds oneself."""
+class EnvironmentFailedError(Exception):
+    """An environment raised `cause`; the carry is as it was after the last whole step."""
+
+    def __init__(self, cause: Exception, carry: Any, step: int) -> None:
+        super().__init__(str(cause))
+        self.cause, self.carry, self.step = cause, carry, step
+
+
+def make_learner(
+    environment: _Described,
+    settings: Settings,
+    build_network: NetworkBuilder | None = None,
+    optimiser: optax.GradientTransformation | None = None,
+) -> Learner:
+    """The learner, with the network and the optimiser that the settings name, or with a user's own."""
     observation = environment.observation_shape, environment.observation_dtype
 
     def build(key: Array) -> Any:
@@ -106,7 +109,42 @@ def make_learner(environment: _Described, settings: Settings, build_network: Net
             return build_network(*observation, environment.num_actions, key)
         return make_network(settings, *observation, environment.num_actions, key)
 
-    return Learner(settings, build)
+    learner = Learner(settings, build, optimiser)
+    if build_network is not None:
+        _check_network(learner, environment)
+    return learner
+
+
+def init_learner(learner: Learner, seed: Array) -> LearnerState:
+    """The learner of a run at its start."""
+    return learner.init(stream_key(jnp.asarray(seed, jnp.uint32), Stream.NETWORK, 0))
+
+
+def _check_network(learner: Learner, environment: _Described) -> None:
+    """Refuse a network whose output is no row of action values, by its shape alone."""
+    state = jax.eval_shape(learner.init, jax.random.key(0))
+    batch = 2
+    seen = jax.ShapeDtypeStruct((batch, *environment.observation_shape), np.dtype(environment.observation_dtype))
+    q = jax.eval_shape(learner.q_values, state.online, seen)
+    wanted = (batch, environment.num_actions)
+    if getattr(q, "shape", None) != wanted or not jnp.issubdtype(q.dtype, jnp.floating):
+        found = f"{q.dtype}{list(q.shape)}" if hasattr(q, "shape") else type(q).__name__
+        raise ValueError(
+            f"the network gives {found} for a batch of {batch} observations; it must give float32{list(wanted)}: "
+            f"a value for each of the {environment.num_actions} actions"
+        )
+
+
+def updates_due(settings: Settings, step: Array, updates: Array) -> Array:
+    """How many updates belong to the steps from `step` on that the environments take together.
+
+    `updates` are those of an update in every step. With fewer updates than steps, they fall on the multiples of
+    `steps_per_update`.
+    """
+    period = settings.steps_per_update
+    if period == 1:
+        return updates
+    return (step + settings.num_envs - 1) // period - (step - 1) // period
 
 
 def update_networks(learner: Learner, carry: Any, operator: Operator, key: Array, step: Array, updates: Array) -> Any:
@@ -122,13 +160,9 @@ def update_networks(learner: Learner, carry: Any, operator: Operator, key: Array
         return state, totals, jnp.where((diverged < 0) & ~jnp.isfinite(info.loss), step, diverged)
 
     loop = (carry.learner, carry.totals, carry.diverged)
-    if replay.frames.dtype == jnp.uint8 and settings.updates_per_step * settings.num_envs == 1:
-        # Pictures: a library convolution is nine times slower in a loop, on a CPU.
-        state, totals, diverged = update(jnp.int32(0), loop)
-    else:
-        # The number of updates is data, though it is a setting. So this stays a loop; without one around it, the
-        # compiler joins the reading of the replay with the writing before it, and copies the replay at every step.
-        state, totals, diverged = jax.lax.fori_loop(0, updates, update, loop)
+    # The number of updates is data, though it is a setting. So this stays a loop; without one around it, the compiler
+    # joins the reading of the replay with the writing before it, and copies the replay at every step.
+    state, totals, diverged = jax.lax.fori_loop(0, updates_due(settings, step, updates), update, loop)
     return carry._replace(learner=state, totals=totals, diverged=diverged)
 
 
@@ -154,8 +188,3 @@ def no_totals() -> Totals:
 def forget_totals(carry: AnyCarry) -> Any:
     """Start a new row of metrics."""
     return carry._replace(totals=jax.tree.map(jnp.zeros_like, carry.totals))
-
-
-def stream_key(seed: Array, stream: Stream, step: Array | int) -> Array:
-    """The key of one step of one stream. The generator is named, so that no configuration of JAX changes a run."""
-    return jax.random.fold_in(jax.random.fold_in(jax.random.key(seed, impl="threefry2x32"), int(stream)), step)

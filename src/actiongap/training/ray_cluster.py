@@ -7,16 +7,29 @@ starts. Its processes end with this one, however it ends.
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import socket
+import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 _LOCAL_ONLY = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 _OBJECT_STORE_BYTES = 400 * 2**20
 _ANSWER_S = 10.0
+
+_left: set[Path] = set()
+"""Folders of what Ray started here. Its processes end with this one at the latest: so they are removed last of all."""
+
+
+@atexit.register  # before Ray is imported: what was registered first is called last
+def _remove_left() -> None:
+    for folder in _left:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def import_ray() -> Any:
@@ -28,6 +41,32 @@ def import_ray() -> Any:
     return ray
 
 
+class ClusterLostError(RuntimeError):
+    """Ray itself is gone, and with it all who took part."""
+
+
+@contextmanager
+def connected(address: str | None, cpus: int | None = None, dashboard: bool = False) -> Iterator[Any]:
+    """While inside, Ray is there: the cluster at the address, or one started here, of so many CPUs in name.
+
+    Gives the module. What was started here is gone afterwards, its folder included.
+    """
+    ray = import_ray()
+    if ray.is_initialized():
+        yield ray
+        return
+    connect(address, cpus, dashboard)
+    folder = None if address is not None else _session_folder()
+    try:
+        yield ray
+    finally:
+        if is_lost():
+            _end_processes()
+        ray.shutdown()
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 def connect(address: str | None, cpus: int | None = None, dashboard: bool = False) -> Any:
     """Join the cluster at the address, or start one here, of so many CPUs in name. Gives the module."""
     ray = import_ray()
@@ -35,6 +74,7 @@ def connect(address: str | None, cpus: int | None = None, dashboard: bool = Fals
         return ray
     try:
         if address is None:
+            _silence()
             with local_only(), warnings.catch_warnings():
                 # JAX warns of every fork. Ray's are followed by an exec at once, which is safe.
                 warnings.filterwarnings("ignore", message=r"os\.fork\(\) was called", category=RuntimeWarning)
@@ -51,12 +91,68 @@ def connect(address: str | None, cpus: int | None = None, dashboard: bool = Fals
         else:
             _refuse_silence(address)
             ray.init(address=address, log_to_driver=False, configure_logging=False)
-    except (OSError, RuntimeError, ValueError) as error:
+    except Exception as error:
+        # Ray raises what it likes here; whatever it is, Ray is not there.
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         if address is None:
-            raise ValueError(f"Ray could not be started here ({reason})") from None
+            raise ValueError(f"Ray could not be started here ({reason}); is the machine very busy? Try again") from None
         raise ValueError(f"no Ray cluster answers at {address!r} ({reason}); `ray start --head` starts one") from None
+    finally:
+        if address is None:
+            _left.update(_folders_of_this_process())
     return ray
+
+
+def is_lost() -> bool:
+    """Whether a process has ended that the cluster started here cannot do without. Of others, Ray tells by itself."""
+    return any(process.poll() is not None for process in _vital_processes())
+
+
+def refuse_loss() -> None:
+    """Raise where Ray is gone. It would itself end this process a minute later, with all that it holds."""
+    if is_lost():
+        raise ClusterLostError("Ray itself ended (its control store or its node), and all actors with it")
+
+
+def _node() -> Any:
+    """Ray's record of the processes that were started here; None if there are none."""
+    from ray._private import worker
+
+    return worker._global_node
+
+
+def _vital_processes() -> list[Any]:
+    node = _node()
+    started = {} if node is None else node.all_processes
+    return [each.process for kind in ("raylet", "gcs_server") for each in started.get(kind, ())]
+
+
+def _end_processes() -> None:
+    """End what is left of a cluster that cannot be asked to, and have Ray forget it: it would look for it again."""
+    from ray._private import worker
+
+    if worker._global_node is not None:
+        worker._global_node.kill_all_processes(check_alive=False, allow_graceful=False, wait=True)
+        worker._global_node = None
+
+
+def _silence() -> None:
+    """Have Ray not print what its processes wrote at their end, screens of it: what matters is told here."""
+    from ray._private import worker
+
+    if hasattr(worker, "print_to_stdstream"):
+        worker.print_to_stdstream = lambda *arguments, **named: None
+
+
+def _folders_of_this_process() -> Iterator[Path]:
+    """Those that Ray makes for what a process starts; their names end in its number."""
+    above = Path(os.environ.get("RAY_TMPDIR") or os.environ.get("RAY_TMP_DIR") or tempfile.gettempdir(), "ray")
+    return above.glob(f"session_*_{os.getpid()}")
+
+
+def _session_folder() -> str | None:
+    node = _node()
+    return None if node is None else node.get_session_dir_path()
 
 
 def _refuse_silence(address: str) -> None:

@@ -34,8 +34,11 @@ def training(totals: Totals, epsilon: float | None, measured: Mapping[str, Any])
         "loss": ratio(totals.loss, totals.updates),
         "value": short(measured.get("value")),
         "action_gap": short(measured.get("gap")),
+        "mean_action_gap": short(measured.get("mean_gap")),
         "q_taken": short(measured.get("q_taken")),
         "kept": ratio(measured.get("kept", 0), measured.get("non_greedy", 0)),
+        "capped": ratio(measured.get("capped", 0), measured.get("non_greedy", 0)),
+        "gap_movement": short(measured.get("gap_movement")),
         "agreement": short(measured.get("agreement")),
     }
 

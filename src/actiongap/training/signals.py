@@ -1,12 +1,16 @@
-"""Ctrl-C and termination, as a wish to stop that a loop looks at between its calls."""
+"""Ctrl-C and termination: a wish to stop that a loop looks at between its calls; during imports, an end at once."""
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+INTERRUPTED = 130
+"""The exit code of a process that Ctrl-C has ended."""
 
 
 @contextmanager
@@ -30,3 +34,22 @@ def stop_on_signals() -> Iterator[threading.Event]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def stopping_at_once() -> Iterator[None]:
+    """While inside, Ctrl-C ends the process with a line. For imports: nothing is half done in them, and an interruption
+    may come out of one as any error, or as a crash."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, _stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _stop(number: int, frame: Any) -> None:
+    os.write(2, b"actiongap: stopped\n")
+    os._exit(INTERRUPTED)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import os
 from functools import cache
-from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,9 +31,8 @@ def library() -> Library:
     wish = os.environ.get("ACTIONGAP_NATIVE", "1")
     if wish == "0":
         return Library(False, "ACTIONGAP_NATIVE=0")
-    stem = Path(__file__).with_name("_image_layer")
-    path = next((path for suffix in EXTENSION_SUFFIXES if (path := Path(f"{stem}{suffix}")).exists()), None)
-    if path is None:
+    path = Path(__file__).with_name("_image_layer.so")
+    if not path.exists():
         return Library(False, "the C++ library was not built; install a C++ compiler and reinstall actiongap")
     try:
         loaded = ctypes.CDLL(str(path))

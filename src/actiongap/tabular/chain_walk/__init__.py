@@ -1,1 +1,1 @@
-"""The paper's numerical experiment on the chain walk: its numbers, its figures, and a page to play it on."""
+"""The paper's numerical experiment on the chain walk: its numbers and its figures."""

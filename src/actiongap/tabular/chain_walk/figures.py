@@ -1,16 +1,20 @@
-"""The paper's figures of the chain walk, drawn from an experiment."""
+"""The paper's figures of the chain walk, drawn from an experiment, and what noise does to it."""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from pathlib import Path
 
 import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.figure import Figure
 
 from actiongap.tabular.chain_walk.experiment import Experiment
+from actiongap.tabular.chain_walk.noise import Study, interval
 from actiongap.tabular.iteration import Trace
 
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bb5566", "#997700", "#555555")
@@ -44,16 +48,49 @@ def _losses(traces: dict[str, Trace]) -> Figure:
 
 
 def _draw_losses(axes: plt.Axes, traces: dict[str, Trace]) -> None:
-    for colour, (label, trace) in zip(COLOURS, traces.items(), strict=False):
+    for (colour, dash), (label, trace) in zip(_lines(), traces.items(), strict=False):
         since = "never optimal" if trace.optimal_from is None else f"optimal from {trace.optimal_from}"
-        axes.plot(trace.loss, color=colour, label=f"{label}: {since}")
+        axes.plot(trace.loss, color=colour, linestyle=dash, label=f"{label}: {since}")
         if trace.optimal_from is not None:
             axes.plot(trace.optimal_from, 0, "o", color=colour, clip_on=False)
     axes.set(xlabel="iteration $k$", ylabel=r"$\max_s\ |V^*(s) - V^{\pi_k}(s)|$")
     latest = max((trace.optimal_from or len(trace.loss) for trace in traces.values()), default=1)
     axes.set_xlim(0, max(10, min(len(next(iter(traces.values())).loss) - 1, round(1.4 * latest))))
     axes.set_ylim(bottom=0)
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, fontsize="small" if len(traces) > 6 else None)
+
+
+def _lines() -> Iterator[tuple[str, str]]:
+    """A colour and a dash for each, without end: beyond the colours they come again, dashed."""
+    for dash in itertools.chain(["-", "--", ":"], itertools.repeat("-.")):
+        yield from ((colour, dash) for colour in COLOURS)
+
+
+def write_noise(study: Study, folder: Path) -> Path:
+    """Draw the losses and the gaps over the size of the noise, with 95% intervals. Returns the PNG file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    figure, panels = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    for axes, measured, title in [
+        (panels[0], study.losses, "Loss of the greedy policy"),
+        (panels[1], study.gaps, "Mean action gap"),
+    ]:
+        for (colour, _), label, marker in zip(_lines(), study.labels, "osD^vPX*h", strict=False):
+            mean, half = interval(measured[label])
+            # Look-ahead lies exactly on T: an open marker shows both.
+            style = {"linestyle": ":", "markerfacecolor": "none", "markersize": 9} if label == "look_ahead" else {}
+            axes.plot(study.sigmas, mean, marker=marker, color=colour, label=label, **style)
+            axes.fill_between(study.sigmas, np.maximum(mean - half, 0), mean + half, color=colour, alpha=0.15)
+        axes.set(xscale="log", xlabel=r"noise $\sigma$ of every entry at every sweep", title=title)
+        axes.set_xticks(study.sigmas, [f"{sigma:g}" for sigma in study.sigmas])
+        axes.minorticks_off()
+    panels[0].set_ylim(bottom=0)
+    panels[1].set_yscale("log")
+    panels[0].legend(frameon=False)
+    figure.suptitle(f"Chain walk, last {study.window} of {study.iterations} iterations, {study.seeds} seeds")
+    path = folder / "noise.png"
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+    return path
 
 
 def _q_values(experiment: Experiment, iteration: int) -> Figure:

@@ -4,6 +4,9 @@ An actor's first guess at the priority of a transition is the TD error by its ow
 and the target network alike:
 
     |r + gamma^k v(Q(s', .)) + gap(Q(s, .))_a - Q(s, a)|
+
+With one network there is no second one whose gaps it could be compared with, so the guess of a capped operator is
+without its cap. The learner's own TD errors, which replace the guess, are with it.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from actiongap.training import compilation
 from actiongap.training.apex.blocks import Block, Recorder, observations
 from actiongap.training.evaluation import Episodes
 from actiongap.training.program import make_learner
-from actiongap.training.run import Task
+from actiongap.training.task import Task
 
 Array = jax.Array
 
@@ -41,13 +44,14 @@ class Actor:
     def __init__(self, task: Task, epsilons: np.ndarray, prioritised: bool, seed: list[int]) -> None:
         compilation.use_cache()
         settings, environment = task.settings, task.environment
-        learner = make_learner(environment, settings, task.build_network)
+        learner = make_learner(environment, settings, task.build_network, task.optimiser)
         words = np.random.SeedSequence(seed).generate_state(2)
         self._vector = environment.vector(len(epsilons), int(words[0]))
         self._observation = self._vector.reset()
         self._recorder = Recorder(len(epsilons), settings.n_step, settings.gamma, environment.stack)
         self._returns = np.zeros(len(epsilons))
         self._epsilons, self._prioritised, self._stack = epsilons, prioritised, environment.stack
+        self._time_limit_as_termination = settings.time_limit_as_termination
         self._weights: Any = None
         self._version = -1
         self._step = 0
@@ -84,6 +88,9 @@ class Actor:
             self._step += 1
             action = np.asarray(self._choose(self._weights, self._observation, np.int32(self._step)))
             transition = self._vector.step(action)
+            if self._time_limit_as_termination:
+                over = transition.terminated | transition.truncated
+                transition = transition._replace(terminated=over, truncated=np.zeros_like(over))
             self._recorder.add(self._observation, action, transition)
             self._observation = transition.observation
             self._returns += np.where(transition.valid, transition.reward, 0)

@@ -6,62 +6,61 @@ Who is first differs from run to run: results are not reproducible bit for bit, 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
-from actiongap.learning import settings as learning_settings
-from actiongap.training import compilation, ray_cluster
-from actiongap.training.apex import settings as apex_settings
-from actiongap.training.apex import view as views
+from actiongap.training import compilation, display, ray_cluster
+from actiongap.training.apex import state as states
 from actiongap.training.apex.driver import Driver
-from actiongap.training.apex.members import MemberFailedError as MemberFailedError
-from actiongap.training.apex.settings import ApexSettings
-from actiongap.training.apex.state import State, load, start
-from actiongap.training.run import Task, TrainingDivergedError, TrainingInterrupted
-from actiongap.training.run_folder import Callback, RunFolder
+from actiongap.training.apex.state import State
+from actiongap.training.callbacks import Callback
+from actiongap.training.journal import Journal, interrupted
+from actiongap.training.run_folder import RunFolder
 from actiongap.training.signals import stop_on_signals
+from actiongap.training.task import Task
 
 
 def train(
     task: Task,
-    apex: ApexSettings,
     stop: int,
-    folder: RunFolder | None = None,
+    out: str | Path | None = None,
     address: str | None = None,
+    dashboard: bool = False,
     progress: bool = True,
     callbacks: Sequence[Callback] = (),
     checkpoint_seconds: float = 60.0,
-    dashboard: bool = False,
+    command: str | None = None,
 ) -> State:
     """Train until `stop` environment steps of all actors, from the folder's checkpoint if it has one.
 
-    On the Ray cluster at the address; without one, on this machine. The settings of the task are those of a preset
-    (`settings.preset`), with one's own.
+    On the Ray cluster at the address; without one, on this machine. Nothing is written before Ray is there.
     """
-    learning_settings.check(task.settings, task.operator)
-    apex_settings.check(apex, task.settings)
-    ray = ray_cluster.import_ray()
-    was_there = ray.is_initialized()
-    ray_cluster.connect(address, cpus=apex.actors, dashboard=dashboard)
-    driver: Driver | None = None
-    ending, message = "failed", None
+    if task.apex is None:
+        raise ValueError("the task has no settings of Ape-X")
+    with ray_cluster.connected(address, cpus=task.apex.actors, dashboard=dashboard) as ray:
+        folder = None if out is None else RunFolder(out, task.identity(), command)
+        try:
+            compilation.use_cache()
+            state = states.load(task, None if folder is None else folder.path)
+            journal = Journal(task, state.history, folder, display.make(progress), callbacks)
+            with journal.telling_the_end(state):
+                _drive(ray, task, state, stop, journal, checkpoint_seconds)
+            return state
+        finally:
+            if folder is not None:
+                folder.close()
+
+
+def _drive(ray: object, task: Task, state: State, stop: int, journal: Journal, checkpoint_seconds: float) -> None:
+    driver = Driver(ray, task, state, stop, journal, checkpoint_seconds)
     try:
-        compilation.use_cache()
-        state = start(task) if folder is None else load(task, folder.path)
-        driver = Driver(ray, task, apex, state, stop, folder, views.make(progress), callbacks, checkpoint_seconds)
         with stop_on_signals() as stop_asked:
             driver.run(stop_asked.is_set)
         if stop_asked.is_set():
-            ending = "interrupted"
-            raise TrainingInterrupted(f"stopped at step {state.step:,}; run the same command again to go on")
-        ending = "finished"
-        return state
-    except TrainingDivergedError as error:
-        ending, message = "diverged", str(error)
-        raise
-    except Exception as error:
-        message = f"{type(error).__name__}: {error}"
+            raise interrupted(state.step, journal.folder)
+    except ray_cluster.ClusterLostError:
+        # The learner is here, the replay was not: the run goes on with an empty one.
+        if journal.folder is not None:
+            states.save(state, journal.folder, [])
         raise
     finally:
-        if driver is not None:
-            driver.close(ending, message)
-        if not was_there:
-            ray.shutdown()
+        driver.close()

@@ -1,7 +1,7 @@
 """What Ape-X adds to the settings of training, and the two sets of numbers that are shipped.
 
     paper     the base of the clipped Advantage Learning paper's Atari runs: uniform replay, n = 5, nothing else
-    horgan    Horgan et al. (2018): prioritised replay, n = 3, double, duelling, large batches and a large replay
+    horgan    Horgan et al. (2018): prioritised replay, n = 3, double, dueling, large batches and a large replay
 
 A preset says only what is Ape-X's own. The network, the optimiser, gamma, the loss and the evaluation are those of
 `learning.settings.defaults(environment)`, which for Atari are the paper's.
@@ -45,6 +45,8 @@ class ApexSettings:
     # How often in a row an actor or a shard may fail before the run stops; and whether checkpoints hold the replay.
     max_restarts: int = 3
     save_replay: bool = True
+    # Seconds without an answer after which an actor, a shard or the evaluator counts as failed; 0: never.
+    call_limit_s: float = 600.0
 
 
 PRESETS: dict[str, tuple[ApexSettings, dict[str, Any]]] = {
@@ -62,7 +64,7 @@ PRESETS: dict[str, tuple[ApexSettings, dict[str, Any]]] = {
             "warmup_steps": 50_000,
             "target_rate": 1.0,
             "double": True,
-            "duelling": True,
+            "dueling": True,
         },
     ),
 }
@@ -82,11 +84,13 @@ def preset(name: str = "paper", **overrides: Any) -> tuple[ApexSettings, dict[st
 
 _PREFIX = "apex_"
 _UNSURE = {"deterministic": False}
+_OF_THE_MOMENT = ("call_limit_s",)
+"""What does not change what is learned, and so may differ when a run goes on."""
 
 
 def describe(apex: ApexSettings) -> dict[str, Any]:
     """What settings.json tells of Ape-X, among the other settings."""
-    return {_PREFIX + name: value for name, value in asdict(apex).items()} | _UNSURE
+    return {_PREFIX + name: value for name, value in asdict(apex).items() if name not in _OF_THE_MOMENT} | _UNSURE
 
 
 def split(kept: dict[str, Any]) -> tuple[ApexSettings | None, dict[str, Any]]:
@@ -131,4 +135,4 @@ def epsilons(apex: ApexSettings) -> np.ndarray:
 
 def samples_per_insert(apex: ApexSettings, settings: Settings) -> float:
     """How often a transition is drawn on average."""
-    return apex.samples_per_insert or float(settings.batch_size * settings.updates_per_step)
+    return apex.samples_per_insert or settings.batch_size * settings.updates_per_step / settings.steps_per_update

@@ -1,4 +1,4 @@
-"""What an Ape-X run keeps, and its checkpoint: the learner and the counts, and beside it a file for each shard.
+"""Where an Ape-X run is, and its checkpoint: the learner and the counts, and beside it a file for each shard.
 
 The shards write their files first. The checkpoint then names them, and is put in its place as a whole; only after that
 are files removed that neither it nor the one before it names. So whatever moment a process is killed at, there is a
@@ -13,12 +13,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from actiongap.learning.learner import LearnerState
 from actiongap.training import checkpoint
-from actiongap.training.program import Stream, make_learner, stream_key
-from actiongap.training.run import Task
-from actiongap.training.run_folder import CHECKPOINT, RunFolder, RunFolderError, read_table
+from actiongap.training.journal import History
+from actiongap.training.run_folder import CHECKPOINT, RunFolder
+from actiongap.training.task import Task
 
 
 @dataclass
@@ -27,50 +28,44 @@ class State:
 
     learner: LearnerState
     step: int = 0
-    rows: list[dict[str, Any]] = field(default_factory=list)
-    episodes: list[dict[str, Any]] = field(default_factory=list)
+    history: History = field(default_factory=History)
     sampled: int = 0
     reward_min: float = 0.0
     starts: int = 0
     """How often the run was started: those who play get new seeds each time."""
     replay: list[str] = field(default_factory=list)
     """The files of the shards, beside the checkpoint."""
+    restarts: dict[str, int] = field(default_factory=dict)
+    """Of each actor, shard and the evaluator that failed since the start: how often it was started again."""
+
+    def told(self) -> dict[str, Any]:
+        """What status.json tells beside the step."""
+        return {"restarts": self.restarts}
 
 
-def start(task: Task) -> State:
-    """The state before the first step: the network is that of training without actors."""
-    learner = make_learner(task.environment, task.settings, task.build_network)
-    return State(jax.jit(learner.init)(stream_key(jnp.uint32(task.seed), Stream.NETWORK, 0)))
+def load(task: Task, folder: Path | None) -> State:
+    """The state of the checkpoint in a run's folder, or the start if there is none yet. Changes nothing there.
 
-
-def load(task: Task, folder: str | Path) -> State:
-    """The state of the checkpoint in a run's folder, or the start if there is none yet. Changes nothing there."""
-    path = Path(folder) / CHECKPOINT
-    if not checkpoint.exists(path):
-        return start(task)
-    learner = make_learner(task.environment, task.settings, task.build_network)
-    arrays, kept = checkpoint.load(path, jax.eval_shape(learner.init, jax.random.key(0)))
-    count = kept.pop("rows")
-    next_row = count * task.settings.evaluation_period_steps
-    rows, episodes = read_table(folder, "metrics.csv", next_row), read_table(folder, "episodes.csv", next_row)
-    if len(rows) != count:
-        raise RunFolderError(
-            f"{Path(folder) / 'metrics.csv'} has {len(rows)} rows before step {next_row}, and the checkpoint knows of "
-            f"{count}: the file was changed; put it back, or start in a new folder"
-        )
+    The network at the start is that of training without actors.
+    """
+    seed = np.uint32(task.seed)
+    path = None if folder is None else folder / CHECKPOINT
+    if folder is None or path is None or not checkpoint.exists(path):
+        return State(task.program.init_learner(seed))
+    arrays, kept = checkpoint.load(path, jax.eval_shape(task.program.init_learner, seed))
+    counts = {name: kept[name] for name in ("step", "sampled", "reward_min", "starts", "replay")}
     # Copied: a buffer that NumPy owns cannot be donated.
-    return State(jax.tree.map(lambda array: jnp.array(array, copy=True), arrays), rows=rows, episodes=episodes, **kept)
+    learner = jax.tree.map(lambda array: jnp.array(array, copy=True), arrays)
+    return State(learner, history=History.read(folder, kept), **counts)
 
 
 def save(state: State, folder: RunFolder, names: list[str]) -> None:
     """Write the checkpoint once the shards have written the files of these names."""
-    in_use = set(names)
-    if checkpoint.exists(folder.checkpoint):
-        in_use |= set(checkpoint.load_metadata(folder.checkpoint)["replay"])
+    in_use = {*names, *state.replay}
     state.replay = names
     kept = {
         "step": state.step,
-        "rows": len(state.rows),
+        **state.history.digests(),
         "sampled": state.sampled,
         "reward_min": state.reward_min,
         "starts": state.starts,

@@ -1,0 +1,212 @@
+"""The figures for a text, in the paper's layout: a panel per environment, a line per variant, shaded ± standard error.
+
+curves, action-gap, value, kept   by training step; each point is the mean of the last evaluations, at least 5 of them
+intervals                         interquartile means with 95% intervals
+profiles                          the share of runs with a score above each threshold
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from actiongap.analysis import curves, labels, statistics
+from actiongap.analysis.comparison import Comparison, Entry
+from actiongap.analysis.scores import LAST
+from actiongap.training.metrics import CURVES, Metric
+
+ENDINGS = ("png", "pdf", "svg")
+ENOUGH_RUNS = 5
+"""Below so many runs of one environment, a performance profile is a few stairs and tells nothing."""
+_THRESHOLDS = 101
+
+
+class Profile(NamedTuple):
+    """Per variant the share of runs above each threshold, with a 95% band: three arrays [T] each."""
+
+    thresholds: np.ndarray
+    unit: str
+    shares: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]]
+
+
+def write(comparison: Comparison, folder: Path) -> list[Path]:
+    """Draw every figure that there is data for into the folder, as PNG, PDF and SVG. Returns the PNG files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = {
+        metric.figure: _by_step(comparison, metric)
+        for metric in CURVES
+        if metric.figure and any(_has(entry, metric.column) for entry in _entries(comparison))
+    }
+    drawn["intervals"] = _intervals(comparison)
+    if (profile := profiles(comparison)) is not None:
+        drawn["profiles"] = _profiles(comparison, profile)
+    written = []
+    for name, figure in drawn.items():
+        FigureCanvasAgg(figure).draw()
+        figure.set_layout_engine("none")  # The layout is found: once is enough for all files.
+        for ending in ENDINGS:
+            figure.savefig(folder / f"{name}.{ending}", dpi=150)
+        written.append(folder / f"{name}.png")
+    return written
+
+
+def profiles(comparison: Comparison) -> Profile | None:
+    """The performance profiles: of normalised scores if there are several environments, else of the scores.
+
+    None where there is one environment with few runs, or where scores cannot be normalised.
+    """
+    normal = len(comparison.environments) > 1
+    scores: dict[str, dict[str, np.ndarray]] = {}
+    for (environment, variant), entry in comparison.entries.items():
+        found = entry.normalised if normal else entry.scores
+        if found is not None and len(found):
+            scores.setdefault(variant, {})[environment] = found
+    most = max(map(len, scores.values()), default=0)
+    full = {variant: scores[variant] for variant in comparison.variants if len(scores.get(variant, {})) == most > 0}
+    most_runs = max((entry.scores.size for entry in _entries(comparison)), default=0)
+    enough = most > 1 if normal else most_runs >= ENOUGH_RUNS
+    if not full or not enough:
+        return None
+    pooled = np.concatenate([runs for tasks in full.values() for runs in tasks.values()])
+    margin = 0.03 * (np.ptp(pooled) or 1.0)
+    thresholds = np.linspace(min(0.0, pooled.min()) - margin, pooled.max() + margin, _THRESHOLDS)
+    profile = functools.partial(statistics.performance_profile, thresholds=thresholds)
+    shares = {}
+    for variant, tasks in full.items():
+        low, high = statistics.stratified_bootstrap(tasks, profile, repetitions=500)
+        shares[variant] = (profile(tasks), low, high)
+    return Profile(thresholds, "normalised score" if normal else "score", shares)
+
+
+def _entries(comparison: Comparison) -> list[Any]:
+    return list(comparison.entries.values())
+
+
+def _has(entry: Entry, metric: str) -> bool:
+    return metric in curves.names(entry) and bool(np.isfinite(entry.curves[metric]).any())
+
+
+def _by_step(comparison: Comparison, metric: Metric) -> Figure:
+    def draw(axes: Axes, environment: str) -> None:
+        for place, variant in enumerate(comparison.variants):
+            entry = comparison.entries.get((environment, variant))
+            if entry is None or metric.column not in curves.names(entry):
+                continue
+            mean, error, _ = curves.mean_and_error(
+                curves.smoothed(entry.steps, curves.values(entry, metric.column), smoothing(comparison))
+            )
+            steps, (mean, error), _ = curves.thinned(entry.steps, np.stack([mean, error]))
+            colour, style = _style(place)
+            axes.plot(steps, mean, color=colour, linestyle=style, linewidth=1.3, label=_name(variant))
+            axes.fill_between(steps, mean - error, mean + error, color=colour, alpha=0.18, linewidth=0)
+        axes.set(title=labels.in_figure(labels.environment(environment)), xlabel="step")
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda step, _: labels.short_steps(step)))
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+        axes.set_xlim(left=0)
+
+    return _panels(comparison, draw, f"{metric.label}\n(mean of the last {smoothing(comparison)})")
+
+
+def smoothing(comparison: Comparison) -> int:
+    """Over how many evaluations a curve is smoothed: those of a score, or a fortieth of the curve if that is more."""
+    return max([LAST, *(len(entry.steps) // 40 for entry in _entries(comparison))])
+
+
+def _intervals(comparison: Comparison) -> Figure:
+    names = list(reversed(comparison.variants))
+
+    def draw(axes: Axes, environment: str) -> None:
+        for place, variant in enumerate(comparison.variants):
+            entry = comparison.entries.get((environment, variant))
+            if entry is None or not len(entry.scores):
+                continue
+            colour, _ = _style(place)
+            row = names.index(variant)
+            if entry.interval is not None:
+                axes.plot(entry.interval, [row, row], color=colour, linewidth=5, alpha=0.35, solid_capstyle="round")
+            axes.plot(entry.scores, [row] * len(entry.scores), "|", color=colour, markersize=7, alpha=0.7)
+            axes.plot(entry.interquartile_mean, row, "o", color=colour, markersize=6)
+        axes.set_yticks(range(len(names)), [_name(name) for name in names])
+        axes.set_ylim(-0.6, len(names) - 0.4)
+        axes.set(title=labels.in_figure(labels.environment(environment)), xlabel="interquartile mean of the score")
+        axes.grid(axis="x", alpha=0.25)
+        axes.spines["left"].set_visible(False)
+        axes.tick_params(axis="y", length=0)
+
+    return _panels(comparison, draw, None, height=0.9 + 0.28 * len(names), legend=False)
+
+
+def _profiles(comparison: Comparison, profile: Profile) -> Figure:
+    figure = Figure(figsize=(5.6, 3.6), layout="constrained")
+    axes = figure.subplots()
+    for place, variant in enumerate(comparison.variants):
+        if variant in profile.shares:
+            share, low, high = profile.shares[variant]
+            colour, style = _style(place)
+            axes.plot(profile.thresholds, share, color=colour, linestyle=style, label=_name(variant))
+            axes.fill_between(profile.thresholds, low, high, color=colour, alpha=0.12, linewidth=0)
+    axes.set(xlabel=f"{profile.unit} above", ylabel="share of runs", ylim=(0, 1.02))
+    axes.set_xlim(profile.thresholds[0], profile.thresholds[-1])
+    axes.legend(frameon=False, fontsize=8)
+    _calm(axes)
+    return figure
+
+
+def _panels(
+    comparison: Comparison,
+    draw: Callable[[Axes, str], None],
+    label: str | None,
+    height: float = 2.5,
+    legend: bool = True,
+) -> Figure:
+    environments = comparison.environments
+    columns = min(3, len(environments))
+    rows = -(-len(environments) // columns)
+    width, height = (3.5, height) if columns > 1 else (6.4, max(height, 3.2))
+    figure = Figure(figsize=(width * columns, height * rows + 0.5), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False, sharey=not legend)
+    for axes in grid.flat[len(environments) :]:
+        axes.set_axis_off()
+    for axes, environment in zip(grid.flat, environments, strict=False):
+        draw(axes, environment)
+        _calm(axes)
+    if label:
+        for axes in grid[:, 0]:
+            axes.set_ylabel(label)
+    if legend:
+        found = dict(pair[::-1] for axes in grid.flat for pair in zip(*axes.get_legend_handles_labels(), strict=True))
+        ordered = [name for name in map(_name, comparison.variants) if name in found]
+        figure.legend(
+            [found[name] for name in ordered],
+            ordered,
+            loc="outside lower center",
+            ncols=min(4 if columns < 3 else 6, len(ordered)),
+            frameon=False,
+            fontsize=8,
+        )
+    return figure
+
+
+def _name(variant: str) -> str:
+    return labels.in_figure(labels.variant(variant))
+
+
+def _calm(axes: Axes) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=8)
+    axes.title.set_fontsize(10)
+    axes.xaxis.label.set_fontsize(9)
+    axes.yaxis.label.set_fontsize(9)
+
+
+def _style(place: int) -> tuple[str, Any]:
+    line = labels.line(place)
+    return line.colour, (0, tuple(float(part) / 1.5 for part in line.dash.split())) if line.dash else "-"

@@ -1,0 +1,12 @@
+"""The command `actiongap` before anything is imported: Ctrl-C ends it with a line from its first moment on."""
+
+from __future__ import annotations
+
+from actiongap.training.signals import stopping_at_once
+
+
+def main() -> None:
+    """The entry point."""
+    with stopping_at_once():
+        from actiongap import cli
+    cli.main()

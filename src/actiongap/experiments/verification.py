@@ -1,0 +1,103 @@
+"""Whether a run's numbers are what its settings give: train it again from them, and compare row by row, to the bit.
+
+Nothing of the run is used but settings.json and metrics.csv, so a folder of results that keeps only these can be
+verified. The same versions on the same kind of processor give the same bits. Others may not: then the first row that
+differs is told, and by how much, and what is not the same here.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from actiongap.agent import Agent
+from actiongap.training import tables
+from actiongap.training import task as tasks
+from actiongap.training.run_folder import RunFolderError, circumstances, read_settings
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first cell that is not the same."""
+
+    step: int
+    column: str
+    kept: float | None
+    found: float | None
+
+    def __str__(self) -> str:
+        text = f"step {self.step:,}: {self.column} is {self.kept} in the run, and {self.found} now"
+        if self.kept and self.found is not None:
+            text += f" ({100 * abs(self.found - self.kept) / abs(self.kept):.2g}% apart)"
+        return text
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was compared, and what came out."""
+
+    folder: Path
+    steps: int
+    rows: int
+    columns: tuple[str, ...]
+    only_in_run: tuple[str, ...]
+    difference: Difference | None
+    elsewhere: tuple[str, ...]
+    """What was not the same when the run was made: versions, the processor."""
+
+    @property
+    def is_equal(self) -> bool:
+        return self.difference is None
+
+
+def verify(folder: str | Path, steps: int = 20_000, progress: bool = True) -> Verification:
+    """Train the run again up to a step, in a temporary folder, and compare all rows up to there."""
+    folder = Path(folder)
+    record = read_settings(folder)
+    kept = tables.read(folder / "metrics.csv")
+    if not kept:
+        raise RunFolderError(f"{folder} has no rows in metrics.csv: there is nothing to verify")
+    task = tasks.from_record(record)
+    if task.apex is not None:
+        raise ValueError(f"{folder} is a run of Ape-X, which never comes out the same twice: it cannot be verified")
+    period = task.settings.evaluation_period_steps
+    stop = min(steps, kept[-1]["step"])
+    if stop < period:
+        raise ValueError(f"steps is {steps}; the first row after the start is at step {period:,}: give at least that")
+    with tempfile.TemporaryDirectory() as place:
+        agent = Agent.of_task(task)
+        agent.learn(stop, out=Path(place) / "run", progress=progress)
+        found = {row["step"]: row for row in agent.rows}
+    # A row that lies between two regular ones is only there where the run ended.
+    pairs = [(row, found[row["step"]]) for row in kept if row["step"] in found]
+    columns = [name for name in kept[0] if name in next(iter(found.values()))]
+    difference = next((each for row, again in pairs for each in _differences(row, again, columns)), None)
+    only_in_run = tuple(name for name in kept[0] if name not in columns)
+    return Verification(folder, stop, len(pairs), tuple(columns), only_in_run, difference, _elsewhere(record))
+
+
+def _differences(kept: Mapping[str, Any], found: Mapping[str, Any], columns: list[str]) -> list[Difference]:
+    return [
+        Difference(kept["step"], name, kept[name], found[name])
+        for name in columns
+        if not _same(kept[name], found[name])
+    ]
+
+
+def _same(left: float | None, right: float | None) -> bool:
+    if left is None or right is None:
+        return left is right
+    return left == right or (math.isnan(left) and math.isnan(right))
+
+
+def _elsewhere(record: Mapping[str, Any]) -> tuple[str, ...]:
+    here = circumstances()
+    versions, before = here["versions"], record.get("versions") or {}
+    told = [f"{name} was {old}, here {versions.get(name)}" for name, old in before.items() if versions.get(name) != old]
+    if record.get("device") not in (None, here["device"]):
+        told.append(f"the device was {record['device']}, here {here['device']}")
+    return tuple(told)

@@ -1,0 +1,265 @@
+"""What a run tells: rows, episodes, timing, status, notes, how it ended. Every way of training writes through it.
+
+A row falls at step 0 and at every multiple of the evaluation's period; and one more at the very end, if the end lies
+between two of them, so that a run always ends with an evaluation of its last network. That last row is no part of what
+goes on: a run that is made longer drops it, and its rows are those of a run that was that long from the start.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from actiongap.training import rows, tables
+from actiongap.training.callbacks import Callback
+from actiongap.training.display import Display, Moment, Pace
+from actiongap.training.evaluation import Episodes
+from actiongap.training.files import FileError
+from actiongap.training.rows import Row
+from actiongap.training.run_folder import RunFolder, RunFolderError
+from actiongap.training.task import Task
+
+
+class TrainingDivergedError(ArithmeticError):
+    """The loss became NaN or infinite."""
+
+
+class TrainingInterrupted(KeyboardInterrupt):
+    """The run was asked to stop, and did so with all of its state kept."""
+
+
+class History:
+    """The rows of a run so far, in memory."""
+
+    def __init__(self, metrics: Sequence[Row] = (), episodes: Sequence[Row] = (), last: Row | None = None) -> None:
+        """`last` is the row of the end, if that lies between two regular ones."""
+        self.metrics, self.episodes, self.last = list(metrics), list(episodes), last
+
+    @property
+    def rows(self) -> list[Row]:
+        """All rows, the one of the end included."""
+        return [*self.metrics, *([] if self.last is None else [self.last])]
+
+    def digests(self) -> dict[str, Any]:
+        """What a checkpoint keeps of the tables, so that a change of them is noticed: a number for each evaluation."""
+        by_step = _by_step(self.episodes)
+        return {
+            "rows": len(self.metrics),
+            "episodes": len(self.episodes),
+            "metrics_digests": [_digest([row]) for row in self.metrics],
+            "episodes_digests": [_digest(by_step.get(row["step"], [])) for row in self.metrics],
+            **({} if self.last is None else {"last_digest": _digest([self.last])}),
+        }
+
+    @staticmethod
+    def read(folder: Path, kept: Mapping[str, Any]) -> History:
+        """The rows that a checkpoint knows of, as the folder's tables have them; refused where they were changed.
+
+        What stands in the tables beyond them does not matter.
+        """
+        count = kept["rows"]
+        metrics = _read(folder / "metrics.csv", count)
+        if len(metrics) < count:
+            raise RunFolderError(
+                f"{folder / 'metrics.csv'} has {len(metrics)} rows, and the checkpoint knows of {count}: "
+                "the file was changed; put it back, or start in a new folder"
+            )
+        last = None
+        # A row of the end that the checkpoint knows of must be readable, too; what else stands there does not matter.
+        beyond = _read(folder / "metrics.csv", count + 1, lenient="last_digest" not in kept)[count:]
+        if beyond and beyond[0]["step"] == kept["step"]:
+            last = beyond[0]
+            if _digest([last]) != kept.get("last_digest", _digest([last])):
+                raise _changed(folder / "metrics.csv", last)
+        end = metrics[-1]["step"] if metrics else -1
+        # A checkpoint of version 0.1 does not tell how many episodes there were.
+        episodes = _read(folder / "episodes.csv", kept.get("episodes", math.inf), end, "episodes" not in kept)
+        by_step = _by_step(episodes)
+        checked = (
+            ("metrics.csv", "metrics_digests", [[row] for row in metrics]),
+            ("episodes.csv", "episodes_digests", [by_step.get(row["step"], []) for row in metrics]),
+        )
+        for name, key, found in checked:
+            for row, digest, part in zip(metrics, kept.get(key, ()), found, strict=False):
+                if _digest(part) != digest:
+                    raise _changed(folder / name, row)
+        return History(metrics, episodes, last)
+
+
+class Journal:
+    """The history of one run while it is made, and where it is told: a folder, a display, callbacks."""
+
+    def __init__(
+        self,
+        task: Task,
+        history: History,
+        folder: RunFolder | None,
+        display: Display,
+        callbacks: Sequence[Callback] = (),
+    ) -> None:
+        self.task, self.history, self.folder, self.display = task, history, folder, display
+        self._callbacks = callbacks
+        self._row_at, self._row_step = time.monotonic(), 0
+
+    @property
+    def next_row(self) -> int:
+        """The step of the next regular row."""
+        return len(self.history.metrics) * self.task.settings.evaluation_period_steps
+
+    def begin(self, step: int, stop: int, reward_min: float, **more: Any) -> None:
+        """The run goes on from here: what the tables tell beyond the checkpoint is dropped."""
+        self.history.last = None
+        self._pace, self._stop = Pace(step), stop
+        self._row_at, self._row_step = time.monotonic(), step
+        if self.folder is not None:
+            self.folder.restore(self.history.metrics, self.history.episodes)
+        self.set_status("running", step, reward_min, **more)
+        if step == 0 and self.task.note is not None:
+            self.note(self.task.note)
+
+    def is_due(self, step: int, stop: int) -> bool:
+        """Whether a row belongs here: a regular one, or that of the end."""
+        is_last = step >= stop and not any(row["step"] == step for row in self.history.rows[-1:])
+        return step >= self.next_row or is_last
+
+    def add(self, step: int, played: Episodes, training: Row, evaluation_s: float, **of_timing: Any) -> bool:
+        """Tell a row; gives whether it was a regular one."""
+        row, episodes = rows.evaluation(step, played) | training, rows.episodes(step, played)
+        is_regular = step >= self.next_row
+        if is_regular:
+            self.history.metrics.append(row)
+            self.history.episodes.extend(episodes)
+        else:
+            self.history.last = row
+        now = time.monotonic()
+        if self.folder is not None:
+            passed = now - evaluation_s - self._row_at
+            speed = (step - self._row_step) / passed if step > self._row_step and passed > 0 else None
+            self.folder.add("episodes.csv", episodes)
+            self.folder.add("timing.csv", [rows.timing(step, speed, evaluation_s) | of_timing])
+            self.folder.add("metrics.csv", [row])
+        self._row_at, self._row_step = now, step
+        if row["evaluation_cut"]:
+            limit = self.task.settings.evaluation_limit_steps
+            self.note(f"step {step:,}: {row['evaluation_cut']} evaluation episodes were cut at {limit:,} steps")
+        for callback in self._callbacks:
+            callback.on_row(step, row)
+        return is_regular
+
+    def note(self, text: str) -> None:
+        """Something that the user should know."""
+        self.display.note(text)
+
+    def note_lower_bound(self, reward_min: float) -> None:
+        """Say which bound the rule has found."""
+        found = self.task.lower_bound(reward_min)
+        self.note(f"lower_bound = {found:g}, by the paper's rule from the rewards of the warm-up")
+
+    def show(self, step: int, more: str = "", **table: Any) -> None:
+        """Show where the run is."""
+        self._pace.update(step)
+        row = self.history.rows[-1] if self.history.rows else None
+        parts = [
+            f"step {step:,} of {self._stop:,}",
+            f"{self._pace.per_second:,.0f} steps/s" if self._pace.per_second else "",
+            self._pace.left(self._stop),
+            more,
+            "" if row is None else _summary(row),
+        ]
+        line = "  ".join(part for part in parts if part)
+        self.display.show(Moment(line, step / max(self._stop, 1), important=step >= self._stop, **table))
+
+    def set_status(self, status: str, step: int, reward_min: float, message: str | None = None, **more: Any) -> None:
+        """Write status.json."""
+        if self.folder is None:
+            return
+        if self.task.knows_lower_bound(step):
+            more["lower_bound"] = self.task.lower_bound(reward_min)
+        if message is not None:
+            more["message"] = message
+        self.folder.set_status(status, step, **more)
+
+    def refuse_divergence(self, diverged_at: int | None, step: int) -> None:
+        """Raise where the loss was not finite; `diverged_at` is the step, or -1 for none, or None if not known."""
+        if diverged_at == -1:
+            return
+        when = f"before step {step:,}" if diverged_at is None else f"at step {diverged_at:,}"
+        last = self.history.rows[-1]["step"] if self.history.rows else None
+        kept = "" if last is None else f"; the rows up to step {int(last):,} are kept"
+        raise TrainingDivergedError(
+            f"the loss became NaN or infinite {when}{kept}. Try a smaller learning_rate, or a gradient_norm_clip"
+        )
+
+    @contextmanager
+    def telling_the_end(self, position: Any) -> Iterator[None]:
+        """While inside, the run goes on. However it ends, that is told. `position` has the step and reward_min.
+
+        `TrainingInterrupted` is raised by who was asked to stop.
+        """
+        status, message = "failed", None
+        try:
+            yield
+            status = "finished"
+        except TrainingInterrupted:
+            status = "interrupted"
+            raise
+        except TrainingDivergedError as error:
+            status, message = "diverged", str(error)
+            raise
+        except Exception as error:
+            message = f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            self.display.close()
+            try:
+                self.set_status(status, position.step, float(position.reward_min), message, **position.told())
+            except ValueError:
+                # A full disk, most likely, which is already being told; it must not hide the first error.
+                if status != "failed":
+                    raise
+            for callback in self._callbacks:
+                callback.on_end(status)
+
+
+def interrupted(step: int, folder: RunFolder | None) -> TrainingInterrupted:
+    """What a loop raises that was asked to stop, once its state is kept."""
+    go_on = "call learn again to go on" if folder is None else "run the same command again to go on"
+    return TrainingInterrupted(f"stopped at step {step:,}; {go_on}")
+
+
+def _summary(row: Row) -> str:
+    text = f"return {row['evaluation_return']:.2f}"
+    return text if row.get("action_gap") is None else f"{text}  gap {row['action_gap']:.3g}"
+
+
+def _read(path: Path, count: float, last_step: float = math.inf, lenient: bool = False) -> list[Row]:
+    """The first rows of a table, as many or up to that step; if `lenient`, up to a line that is none."""
+    try:
+        return tables.read_first(path, count, last_step, lenient)
+    except FileError as error:
+        raise RunFolderError(f"{error}; put the file back, or start in a new folder") from None
+
+
+def _changed(path: Path, row: Row) -> RunFolderError:
+    return RunFolderError(
+        f"{path} was changed: what it tells of step {row['step']:,} is not what the run wrote; put the file back, or "
+        "start in a new folder"
+    )
+
+
+def _by_step(episodes: Sequence[Row]) -> dict[int, list[Row]]:
+    grouped: dict[int, list[Row]] = {}
+    for row in episodes:
+        grouped.setdefault(row["step"], []).append(row)
+    return grouped
+
+
+def _digest(part: Sequence[Row]) -> int:
+    """Of the cells that are filled: a column that a later version adds is empty in old rows."""
+    cells = [f"{name}={value}" for row in part for name, value in row.items() if value is not None]
+    return zlib.crc32(",".join(cells).encode())
