@@ -2,12 +2,13 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# One line for each package as it comes: a first installation takes minutes, and should be seen to move.
+PIP := $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off
 BUILD_INPUTS := pyproject.toml $(wildcard setup.py src/actiongap/learning/native/*.cc src/actiongap/learning/native/*.h)
 # The build of PyTorch for CPUs that the tests of its bridge were run with. The package itself never needs it.
 TORCH ?= torch==2.13.0
 
-.PHONY: install demo test test-all lint format bench clean
+.PHONY: install docs demo test test-all lint format bench fuzz kills dist clean
 
 install: $(VENV)/.installed
 
@@ -18,6 +19,7 @@ $(VENV)/.python:
 $(VENV)/.installed: $(VENV)/.python $(BUILD_INPUTS)
 	$(PIP) -e .
 	touch $@
+	@echo "The command is $(BIN)/actiongap. To have it as actiongap: source $(BIN)/activate"
 
 $(VENV)/.test: $(VENV)/.python $(BUILD_INPUTS)
 	$(PIP) -e ".[test]"
@@ -27,6 +29,15 @@ $(VENV)/.all: $(VENV)/.python $(BUILD_INPUTS)
 	$(PIP) $(TORCH)
 	$(PIP) -e ".[test,bench,tensorboard,atari,box2d,ray,browser]"
 	touch $(VENV)/.installed $(VENV)/.test $@
+
+$(VENV)/.docs: $(VENV)/.python $(BUILD_INPUTS)
+	$(PIP) -e ".[docs]"
+	touch $(VENV)/.installed $@
+
+# The documentation as a site, in out/site: a link that leads nowhere ends it with an error.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+	@echo "Open out/site/index.html."
 
 demo: install
 	$(BIN)/actiongap chainwalk --out out/demo/chainwalk
@@ -43,13 +54,24 @@ format: $(VENV)/.test
 	$(BIN)/ruff format .
 
 test: lint
-	$(BIN)/pytest -n auto -m "not slow"
+	$(BIN)/pytest -n auto --dist loadfile -m "not slow"
 
 test-all: $(VENV)/.all lint
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist loadfile
+
+# Damaged files of runs and suites: FUZZ_VARIANTS of them. Killed runs: KILLS of them. See docs/reliability.md.
+fuzz: $(VENV)/.test
+	FUZZ_VARIANTS=$${FUZZ_VARIANTS:-10000} $(BIN)/pytest tests/fuzz
+
+kills: $(VENV)/.test
+	$(BIN)/python tests/kills/harness.py --kills $${KILLS:-1000}
 
 bench: $(VENV)/.all
 	for each in benchmarks/*.py; do $(BIN)/python $$each || exit 1; done
 
+dist: $(VENV)/.python
+	$(PIP) build
+	$(BIN)/python -m build --outdir dist .
+
 clean:
-	rm -rf $(VENV) build out *.egg-info src/*.egg-info
+	rm -rf $(VENV) build dist out *.egg-info src/*.egg-info

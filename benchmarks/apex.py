@@ -17,12 +17,12 @@ import time
 from pathlib import Path
 
 import numpy as np
+from actiongap.training.run import Task
 
 from actiongap import envs, operators
 from actiongap.learning import settings as learning_settings
 from actiongap.learning.priorities import SumTree
 from actiongap.training.apex import run, settings
-from actiongap.training.run import Task
 
 
 def tree(rounds: int = 5, batch: int = 512) -> dict:

@@ -4,7 +4,8 @@
 
 The same for both: a network of 128-128, a batch of 64, one update for each environment step, a replay of 50,000,
 epsilon .1, Adam, gradients clipped. This project trains clipped AL, whose target takes one more pass forward than
-DQN's. How they take turns, and what a figure is, is as in `training.py`, whose processes are used.
+DQN's. On Atari (`--environments ALE/Gopher-v5 --num-envs 1`): the Nature network, a batch of 32, an update every four
+steps, a replay of 5,000. How they take turns, and what a figure is, is as in `training.py`, whose processes are used.
 """
 
 from __future__ import annotations
@@ -22,12 +23,19 @@ CONTENDERS = {
     "actiongap": "peers.hosted_loops:Ours",
     "Stable-Baselines3": "peers.hosted_loops:StableBaselines3",
 }
+ATARI_CONTENDERS = {
+    "actiongap": "peers.atari_loops:Ours",
+    "Stable-Baselines3": "peers.atari_loops:StableBaselines3",
+}
+"""Their units are updates, of four steps each."""
 
 
 def measure(environment: str, num_envs: int, core: int, rounds: int, seconds: float, clock: str) -> dict[str, Any]:
     """Every contender's rates, round by round."""
     children, facts, units = {}, {}, {}
-    for name, target in CONTENDERS.items():
+    atari = environment.startswith("ALE/")
+    steps_per_unit = 4 if atari else 1
+    for name, target in (ATARI_CONTENDERS if atari else CONTENDERS).items():
         progress(f"{environment}, {num_envs} at once: {name} starts")
         children[name] = Child(core, {}, target, environment, num_envs)
         facts[name] = children[name].receive()
@@ -44,7 +52,7 @@ def measure(environment: str, num_envs: int, core: int, rounds: int, seconds: fl
     figures: dict[str, Any] = {
         name: {
             **facts[name],
-            "rates": [stretch.rate(clock) for stretch in each],
+            "rates": [steps_per_unit * stretch.rate(clock) for stretch in each],
             "busy": median(stretch.processor_s / stretch.wall_s for stretch in each),
         }
         for name, each in stretches.items()

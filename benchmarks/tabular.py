@@ -46,7 +46,7 @@ def measure(states: int, rounds: int) -> dict:
     for _ in range(rounds):
         times["quantecon"].append(seconds(lambda: peer.bellman_operator(values, Tv=result)))
         for name, operator in sweeps.items():
-            times[name].append(seconds(lambda operator=operator: operator.apply(q, mdp, GAMMA)))
+            times[name].append(seconds(lambda operator=operator: operator.apply(q, mdp, GAMMA, scale=0.1)))
 
     def ratio(name: str, to: str) -> float:
         return float(np.median(np.array(times[name]) / np.array(times[to])))

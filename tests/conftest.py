@@ -1,10 +1,13 @@
-"""For all tests: compiled programs are kept between runs, in pytest's own cache; no example has a deadline."""
+"""For all tests: compiled programs are kept on disk, not in memory; no example has a deadline; one browser."""
 
 from __future__ import annotations
 
+import gc
 import os
+import shutil
+import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import hypothesis
@@ -20,6 +23,18 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(config.cache.mkdir("xla")))
         os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
         os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled_programs_leave_with_their_module() -> Iterator[None]:
+    """Hundreds of them add up to gigabytes. What another module needs again comes from the cache on disk."""
+    yield
+    for name in ("fused", "hosted"):
+        if module := sys.modules.get(f"actiongap.training.{name}"):
+            module.program.cache_clear()
+    if jax := sys.modules.get("jax"):
+        jax.clear_caches()
+    gc.collect()
 
 
 @pytest.fixture
@@ -40,3 +55,70 @@ def two_nodes(request: pytest.FixtureRequest) -> Iterator[Any]:
     yield cluster, other
     ray.shutdown()
     cluster.shutdown()
+
+
+_CHROMIUM_ARGUMENTS = [
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium, the system's or playwright's; without one the test is skipped."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as running:
+        try:
+            opened = running.chromium.launch(executable_path=shutil.which("chromium"), args=_CHROMIUM_ARGUMENTS)
+        except playwright.Error as error:
+            pytest.skip(f"there is no Chromium, neither the system's nor playwright's: {str(error).splitlines()[0]}")
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def open_address(browser: Any) -> Iterator[Callable[..., Any]]:
+    """Opens a page with some settings; at the end nothing may have gone wrong or left the machine."""
+    contexts, wrong = [], []
+
+    def open_it(address: str, width: int = 1280, **settings: Any) -> Any:
+        contexts.append(browser.new_context(viewport={"width": width, "height": 900}, **settings))
+        page = contexts[-1].new_page()
+        own = address.partition("#")[0]
+
+        def watch(request: Any) -> None:
+            if request.url.partition("#")[0] != own and not request.url.startswith("data:"):
+                wrong.append(request.url)
+
+        page.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("request", watch)
+        page.goto(address)
+        return page
+
+    yield open_it
+    for context in contexts:
+        context.close()
+    assert wrong == []
+
+
+_CONTRAST = """selector => {
+  const numbers = text => text.match(/[\\d.]+/g).map(Number);
+  const light = rgb => rgb.slice(0, 3).map(v => v / 255).map(v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
+  const behind = e => {
+    const colour = numbers(getComputedStyle(e).backgroundColor);
+    return colour[3] === 0 ? behind(e.parentElement) : colour;
+  };
+  return [...document.querySelectorAll(selector)].filter(e => e.checkVisibility()).map(e => {
+    const style = getComputedStyle(e), ink = numbers(e instanceof SVGElement ? style.fill : style.color);
+    const [a, b] = [light(ink), light(behind(e))].sort((x, y) => y - x);
+    return (a + .05) / (b + .05);
+  });
+}"""
+
+
+@pytest.fixture(scope="session")
+def contrasts() -> Callable[[Any, str], list[float]]:
+    """The contrast of each visible text that a selector finds on a page, to what is behind it."""
+    return lambda page, selector: page.evaluate(_CONTRAST, selector)

@@ -15,8 +15,8 @@ from gymnasium import spaces
 
 from actiongap.agent import Agent
 from actiongap.games.rendering import save_gif
-from actiongap.training import watch
-from actiongap.training.run_folder import RunFolderError, read_table
+from actiongap.training import tables, watch
+from actiongap.training.run_folder import RunFolderError
 
 from .envs.tiny_environments import Line, Still
 from .training.tiny_game import CORRIDOR, QUICK
@@ -31,7 +31,7 @@ def quiet(agent: Agent, steps: int, **options: Any) -> Agent:
 
 
 def weights(agent: Agent) -> list[bytes]:
-    return [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(agent._current().carry.learner)]
+    return [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(agent._current().learner)]
 
 
 def test_a_gymnasium_environment_is_learned_kept_and_taken_up(tmp_path: Path) -> None:
@@ -39,11 +39,11 @@ def test_a_gymnasium_environment_is_learned_kept_and_taken_up(tmp_path: Path) ->
     agent = quiet(make("CartPole-v1"), 600, out=out)
     assert [row["step"] for row in agent.rows] == [0, 200, 400, 600]
     game = quiet(make(CORRIDOR), 0)
-    assert [list(row) for row in read_table(out)] == [list(game.rows[0])] * 4
+    assert [list(row) for row in tables.read(out / "metrics.csv")] == [list(game.rows[0])] * 4
     loaded = Agent.load(out)
     assert loaded.environment == agent.environment
     assert loaded.rows == agent.rows
-    assert weights(quiet(loaded, 100)) == weights(quiet(agent, 100))
+    assert weights(quiet(loaded, 100)) == weights(quiet(agent, 100))  # both from the folder, which stays as it is
     assert loaded.predict(np.zeros(4)) in (0, 1)
     played = loaded.evaluate(12)
     assert len(played.returns) == 12
@@ -103,9 +103,9 @@ def test_steps_count_every_environment() -> None:
     agent = quiet(make("CartPole-v1", num_envs=8, evaluation_period_steps=100), 250)
     # The steps of 8 environments are taken together: what would end in between ends after them.
     assert agent.step == 256
-    assert [row["step"] for row in agent.rows] == [0, 104, 200]
-    assert int(agent._current().carry.learner.updates) == 256 - 104
-    assert int(np.sum(agent._current().carry.replay.transitions)) == 256
+    assert [row["step"] for row in agent.rows] == [0, 104, 200, 256]
+    assert int(agent._current().learner.updates) == 256 - 104
+    assert int(np.sum(agent._take_up()[0].carry.replay.transitions)) == 256  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -144,9 +144,12 @@ def test_a_folder_from_before_a_setting_existed_is_taken_up(tmp_path: Path) -> N
     agent = quiet(make(CORRIDOR), 300, out=out)
     settings = json.loads((out / "settings.json").read_text())
     assert settings["settings"].pop("num_envs") == 1
+    del settings["checksum"]
     (out / "settings.json").write_text(json.dumps(settings))
     resumed = quiet(make(CORRIDOR), 500, out=out)
-    assert weights(resumed) == weights(quiet(agent, 200))
+    assert weights(resumed) == weights(quiet(make(CORRIDOR), 500))
+    with pytest.raises(RunFolderError, match="has gone on to step 500"):
+        quiet(agent, 200)
     loaded = Agent.load(out, CORRIDOR)
     assert loaded.step == 500
     assert dataclasses.replace(loaded.settings, training_steps=0) == dataclasses.replace(
@@ -156,7 +159,7 @@ def test_a_folder_from_before_a_setting_existed_is_taken_up(tmp_path: Path) -> N
     cart = tmp_path / "cart"
     quiet(make("CartPole-v1"), 150, out=cart)
     settings = json.loads((cart / "settings.json").read_text())
-    del settings["settings"]["num_envs"]
+    del settings["settings"]["num_envs"], settings["checksum"]
     (cart / "settings.json").write_text(json.dumps(settings))
     with pytest.raises(RunFolderError, match=r"settings\.num_envs was 1, now 2"):
         quiet(make("CartPole-v1", num_envs=2), 150, out=cart)

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from actiongap import MDP, Operator, operators
+from actiongap.arrays import pick
 
 # One row of three actions, and the next. With max q = 4, c = .5 and Q_l = 0, an action is kept from q_a = 2 on.
 Q = np.array([1.0, 2.0, 4.0])
 Q_NEXT = np.array([3.0, 0.0, 5.0])
-REWARD, DISCOUNT = 10.0, 0.5
+REWARD, DISCOUNT, SCALE = 10.0, 0.5, 1.25
 LOG_SUM = math.log(math.exp(1 - 4) + math.exp(2 - 4) + 1)  # of Q, temperature 1, less its maximum
 LOG_SUM_NEXT = math.log(math.exp(3 - 5) + math.exp(0 - 5) + 1)
 
@@ -28,9 +29,10 @@ BY_HAND = {
     # repeating the action gives 10 + .5 * (3, 0, 5)
     "pal": ({"alpha": 0.5}, [max(11.0, 11.5), max(11.5, 10.0), 12.5]),
     "clip_pal": ({"alpha": 0.5, "clip_ratio": 0.5, "lower_bound": 0.0}, [12.5, 11.5, 12.5]),
+    # an alpha other than the discount: at the same, the two means would cancel
     "cvi": (
-        {"alpha": 0.5, "temperature": 1.0},
-        [12.5 + 0.5 * (LOG_SUM_NEXT - math.log(3)) + 0.5 * (q - 4 - LOG_SUM + math.log(3)) for q in (1.0, 2.0, 4.0)],
+        {"alpha": 0.25, "temperature": 1.0},
+        [12.5 + 0.5 * (LOG_SUM_NEXT - math.log(3)) + 0.25 * (q - 4 - LOG_SUM + math.log(3)) for q in (1.0, 2.0, 4.0)],
     ),
     "mdqn": (
         {"alpha": 0.5, "temperature": 1.0, "floor": -1.0},
@@ -39,6 +41,13 @@ BY_HAND = {
     "clip_mdqn": (
         {"alpha": 0.5, "temperature": 1.0, "floor": -1.0, "clip_ratio": 0.5, "lower_bound": 0.0},
         [12.5 + 0.5 * LOG_SUM_NEXT + 0.5 * term for term in (0.0, -1.0, -LOG_SUM)],
+    ),
+    # an advantage counts -cap * 1.25 at least: -2.5, and -.5
+    "cap_al": ({"alpha": 0.5, "cap": 2.0}, [12.5 - 1.25, 12.5 - 1.0, 12.5]),
+    "cap_pal": ({"alpha": 0.5, "cap": 2.0}, [max(11.25, 11.5), max(11.5, 10.0), 12.5]),
+    "cap_mdqn": (
+        {"alpha": 0.5, "temperature": 1.0, "floor": -1.0, "cap": 0.4},
+        [12.5 + 0.5 * LOG_SUM_NEXT + 0.5 * term for term in (-0.5, -0.5, -LOG_SUM)],
     ),
 }
 
@@ -52,15 +61,15 @@ def test_targets_by_hand(name):
     numbers, expected = BY_HAND[name]
     operator = operators.make(name, **numbers)
     rows = np.tile(Q, (3, 1)), np.tile(Q_NEXT, (3, 1))
-    target = operator.target(np.full(3, REWARD), np.full(3, DISCOUNT), *rows, np.arange(3))
+    target = operator.target(np.full(3, REWARD), np.full(3, DISCOUNT), *rows, np.arange(3), scale=SCALE)
     np.testing.assert_allclose(target, expected, rtol=1e-14)
 
 
 @pytest.mark.parametrize("name", operators.names())
 def test_nothing_is_bootstrapped_beyond_a_termination(name):
     operator = operators.make(name)
-    target = operator.target(np.float64(1.0), np.float64(0.0), Q, np.array([1e9, 1e9, 1e9]), np.int64(2))
-    np.testing.assert_allclose(target, 1.0 + operator.gap_term(Q)[2])
+    target = operator.target(np.float64(1.0), np.float64(0.0), Q, np.array([1e9, 1e9, 1e9]), np.int64(2), scale=SCALE)
+    np.testing.assert_allclose(target, 1.0 + operator.gap_term(Q, scale=SCALE)[2])
 
 
 def test_default_numbers_are_the_papers():
@@ -70,7 +79,9 @@ def test_default_numbers_are_the_papers():
         "floor": -1.0,
         "clip_ratio": 0.8,
         "lower_bound": 0.0,
+        "limit": False,
     }
+    assert operators.parameters("cap_al") == {"alpha": 0.9, "cap": 8.0}
     assert operators.parameters("dqn") == {}
 
 
@@ -125,7 +136,7 @@ def test_stable_at_tiny_temperature_and_huge_values(name, dtype):
     temperature = {"temperature": 1e-6} if "temperature" in operators.parameters(name) else {}
     operator = operators.make(name, **temperature)
     q = np.array([[1e6, -1e6, 1e6 - 1], [-1e6, -1e6, -1e6]], dtype=dtype)
-    target = operator.target(np.zeros(2, dtype), np.full(2, 0.99, dtype), q, q, np.array([2, 0]))
+    target = operator.target(np.zeros(2, dtype), np.full(2, 0.99, dtype), q, q, np.array([2, 0]), scale=1e3)
     assert target.dtype == dtype
     assert np.isfinite(target).all()
     np.testing.assert_allclose(operator.value(q), [1e6, -1e6], rtol=1e-6)
@@ -176,8 +187,9 @@ def test_sampled_target_is_the_exact_operator_on_deterministic_mdps(name, librar
             as_array(q[state]),
             as_array(q[successor[state, action]]),
             as_array(action),
+            scale=as_array(np.float32(0.1)),
         )
-        exact = operator.apply(q, mdp, 0.9)
+        exact = operator.apply(q, mdp, 0.9, scale=0.1)
         np.testing.assert_allclose(to_numpy(target), exact[state, action], rtol=1e-5, atol=1e-5)
 
 
@@ -187,16 +199,14 @@ def test_one_compiled_program_serves_every_member_with_finite_gradients():
     @jax.jit
     def target(operator, q, q_next):
         traces.append(None)
-        return operator.target(jnp.ones(5), jnp.full(5, 0.9), q, q_next, jnp.arange(5) % 3)
+        return operator.target(jnp.ones(5), jnp.full(5, 0.9), q, q_next, jnp.arange(5) % 3, scale=jnp.float32(0.1))
 
     random = np.random.default_rng(0)
     q, q_next = random.normal(size=(2, 5, 3)).astype(np.float32)
     for name in operators.names():
         operator = operators.make(name)
-        traced = Operator(
-            *(jnp.asarray(number, jnp.float32) for number in operator[:-1]), jnp.asarray(operator.persistent)
-        )
-        plain = operator.target(np.ones(5), np.full(5, 0.9), q, q_next, np.arange(5) % 3)
+        traced = jax.tree.map(lambda number: jnp.asarray(number, bool if type(number) is bool else float), operator)
+        plain = operator.target(np.ones(5), np.full(5, 0.9), q, q_next, np.arange(5) % 3, scale=0.1)
         np.testing.assert_allclose(target(traced, q, q_next), plain, rtol=2e-6, atol=2e-6)
         gradient = jax.grad(lambda q, op=traced: target(op, q, q_next).sum())(q)
         assert np.isfinite(gradient).all()
@@ -206,7 +216,7 @@ def test_one_compiled_program_serves_every_member_with_finite_gradients():
 def test_a_grid_of_operators_is_a_batch_axis():
     alphas = np.array([0.0, 0.5, 0.9], np.float32)
     grid = Operator(alpha=jnp.asarray(alphas), clip_ratio=jnp.full(3, 0.5), lower_bound=jnp.zeros(3))
-    axes = Operator(0, None, None, None, 0, 0, None)
+    axes = Operator(0, None, None, None, 0, 0, None, None, None)
     terms = jax.vmap(lambda operator: operator.gap_term(jnp.asarray(Q)), in_axes=(axes,))(grid)
     np.testing.assert_allclose(terms, alphas[:, None] * np.array([0.0, -2.0, 0.0]))
 
@@ -223,6 +233,7 @@ def test_a_grid_of_operators_is_a_batch_axis():
         ("temperature", math.inf, "[0, inf)"),
         ("floor", 0.1, "[-inf, 0]"),
         ("lower_bound", math.nan, "[-inf, inf)"),
+        ("limit", 2, "False or True"),
         ("alpha", "much", "[0, 1)"),
         ("alpha", None, "[0, 1)"),
     ],
@@ -246,6 +257,8 @@ def test_unknown_names_and_numbers_are_refused():
         operators.make("dqn", alpha=0.5)
     with pytest.raises(AttributeError):
         _ = operators.clipped
+    with pytest.raises(ValueError, match=r"look_ahead is for exact sweeps.*a sample shows TQ of one action alone"):
+        operators.make("look_ahead")
 
 
 def test_lower_bound_is_the_least_discounted_return():
@@ -261,3 +274,164 @@ def test_lower_bound_is_the_least_discounted_return():
     ]:
         with pytest.raises(ValueError, match=message):
             operators.lower_bound(*arguments)
+
+
+def batch(as_array, **changes):
+    """Two rows of three actions, as `target` wants them, with some arguments changed."""
+    arguments = {
+        "reward": np.ones(2, np.float32),
+        "discount": np.full(2, 0.9, np.float32),
+        "q": np.array([[1, 2, 4], [3, 0, 5]], np.float32),
+        "q_next": np.zeros((2, 3), np.float32),
+        "action": np.array([0, 2]),
+    }
+    return {name: as_array(array) for name, array in (arguments | changes).items()}
+
+
+COLUMN = np.ones((2, 1), np.float32)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"reward": COLUMN},
+            r"reward has shape \(2, 1\); with q of shape \(2, 3\) it must be \(2,\): try reward.sq",
+        ),
+        ({"discount": COLUMN}, r"discount has shape \(2, 1\).*try discount.squeeze\(-1\)"),
+        ({"action": np.array([[0], [2]])}, r"action has shape \(2, 1\).*try action.squeeze\(-1\)"),
+        ({"next_value": COLUMN}, r"next_value has shape \(2, 1\).*try next_value.squeeze\(-1\)"),
+        ({"reward": np.float32(1)}, r"reward has shape \(\); .* it must be \(2,\), one entry for each row"),
+        ({"q_next": np.zeros((2, 4), np.float32)}, r"q_next has shape \(2, 4\); it must be that of q, \(2, 3\)"),
+        ({"q": np.float32(1)}, r"q has shape \(\); it must be \[\.\.\., A\]"),
+        ({"q": np.zeros((2, 0), np.float32)}, r"q has shape \(2, 0\); .*at least one action"),
+        ({"q": np.ones((2, 3), np.int32)}, "q is of type .*int32; it must be of floats"),
+        ({"action": np.array([0.0, 2.0], np.float32)}, "action is of type .*float32; it must be of integers"),
+        ({"action": np.array([0, 3])}, "action holds 3; with 3 actions in a row of q it must lie in 0 to 2"),
+        ({"action": np.array([-1, 0])}, "action holds -1"),
+    ],
+)
+def test_a_target_refuses_what_would_be_broadcast_or_lost(library, changes, message):
+    with pytest.raises(ValueError, match=message):
+        operators.clip_al().target(**batch(LIBRARIES[library](), **changes))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_rows_and_their_value_are_checked_in_every_method(library):
+    as_array = LIBRARIES[library]()
+    operator = operators.clip_al()
+    for method in (operator.value, operator.gap_term, operator.kept):
+        with pytest.raises(ValueError, match=r"q has shape \(\)"):
+            method(as_array(np.float32(1)))
+    with pytest.raises(ValueError, match=r"value has shape \(2, 1\).*try value.squeeze"):
+        operator.gap_term(as_array(np.zeros((2, 3), np.float32)), as_array(COLUMN))
+
+
+def test_shapes_are_checked_under_jit_and_values_where_they_are_known():
+    target = jax.jit(lambda arguments: operators.al().target(**arguments))
+    with pytest.raises(ValueError, match="reward has shape"):
+        target(batch(jnp.asarray, reward=COLUMN))
+    target(batch(jnp.asarray, action=np.array([0, 3])))  # traced: nobody can know
+    with pytest.raises(ValueError, match="action holds 3"):
+        jax.jit(lambda q: operators.al().target(**batch(jnp.asarray) | {"q": q, "action": np.array([0, 3])}))(
+            jnp.zeros((2, 3))
+        )
+
+
+def test_checks_leave_nothing_to_run_in_a_compiled_program():
+    # A check of the actions' range would compare them.
+    program = jax.make_jaxpr(lambda arguments: operators.dqn().target(**arguments))(batch(jnp.asarray))
+    assert not {"lt", "ge", "reduce_or"} & {equation.primitive.name for equation in program.eqns}
+
+
+def test_pytorch_arrays_on_a_device_and_under_vmap():
+    torch = torch_or_skip()
+    on_device = batch(lambda array: torch.asarray(array).to("meta"))
+    assert operators.clip_al().target(**on_device).shape == (2,)
+    arguments = batch(torch.asarray)
+    one_by_one = torch.func.vmap(lambda each: operators.clip_al().target(**each))(arguments)
+    torch.testing.assert_close(one_by_one, operators.clip_al().target(**arguments))
+
+
+def test_pick_takes_numbers_and_switches_at_the_actions():
+    rows = np.array([[1.0, 2.0], [3.0, 4.0]])
+    np.testing.assert_array_equal(pick(rows, np.array([1, 0])), [2.0, 3.0])
+    np.testing.assert_array_equal(pick(rows > 2, np.array([1, 0])), [False, True])
+
+
+def test_gap_movement_by_hand():
+    # Greedy in q are actions 2 and 0. The other gaps are 3, 2 and 1, 4 in q; 5, 1 and 1, -2 in the other.
+    q = np.array([[1.0, 2.0, 4.0], [5.0, 4.0, 1.0]])
+    other = np.array([[0.0, 4.0, 5.0], [2.0, 1.0, 4.0]])
+    expected = math.sqrt(((5 - 3) ** 2 + (1 - 2) ** 2 + 0 + (-2 - 4) ** 2) / 4)
+    for as_array in (np.asarray, jnp.asarray):
+        assert operators.gap_movement(as_array(q), as_array(other)) == pytest.approx(expected)
+    assert operators.gap_movement(q, q + np.array([[7.0], [-3.0]])) == 0  # values that move together are no movement
+    assert operators.gap_movement(np.ones((4, 1)), np.zeros((4, 1))) == 0  # a single action has no gap
+    with pytest.raises(ValueError, match=r"other has shape \(3,\); it must be that of q"):
+        operators.gap_movement(q, q[0])
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_the_cap_cuts_what_it_must_and_no_more(library):
+    as_array = LIBRARIES[library]()
+    operator = operators.cap_al(alpha=0.5, cap=2.0)
+    q = as_array(Q)
+    np.testing.assert_allclose(operator.gap_term(q, scale=1.25), [-1.25, -1.0, 0.0])
+    assert operator.cut(q, scale=1.25).tolist() == [True, False, False]
+    assert operator.kept(q).tolist() == [True, True, True]
+    # Networks that stand still leave dqn; no scale to speak of leaves al.
+    np.testing.assert_array_equal(operator.gap_term(q, scale=0.0), [0.0, 0.0, 0.0])
+    np.testing.assert_array_equal(operator.gap_term(q, scale=math.inf), [-1.5, -1.0, 0.0])
+    np.testing.assert_array_equal(operators.al(alpha=0.5).gap_term(q, scale=0.0), [-1.5, -1.0, 0.0])
+    assert not operators.al().cut(q, scale=0.0).any()
+
+
+def test_a_cap_without_a_scale_is_refused():
+    for call in (
+        lambda: operators.cap_al().gap_term(Q),
+        lambda: operators.cap_al().target(np.float64(1), np.float64(1), Q, Q, np.int64(0)),
+        lambda: operators.cap_al().apply(np.zeros((1, 2)), deterministic_mdp(0, 1, 2)[0], 0.9),
+    ):
+        with pytest.raises(ValueError, match=r"cap is 8.0 and there is no scale.*gap_movement"):
+            call()
+    with pytest.raises(ValueError, match=r"scale has shape \(2,\); it must be one number"):
+        operators.cap_al().gap_term(Q, scale=np.ones(2))
+
+
+def test_an_infinite_cap_and_a_zero_scale_leave_gradients_finite():
+    def term(q, cap, scale):
+        return Operator(alpha=0.5, cap=cap).gap_term(q, scale=scale).sum()
+
+    for cap in (math.inf, 2.0):
+        gradients = jax.jit(jax.grad(term, argnums=(0, 2)))(jnp.asarray(Q), cap, 0.0)
+        assert all(np.isfinite(gradient).all() for gradient in gradients)
+
+
+def test_limiting_cuts_the_term_where_clipping_drops_it():
+    numbers = {"alpha": 0.5, "clip_ratio": 0.75, "lower_bound": 0.0}
+    dropped, limited = operators.clip_al(**numbers), operators.clip_al(**numbers, limit=True)
+    # (1 - .75) * 4 = 1: advantages -3 and -2 are cut at -1; -.5 is kept in full.
+    q = np.array([1.0, 2.0, 3.5, 4.0])
+    np.testing.assert_array_equal(dropped.gap_term(q), [0.0, 0.0, -0.25, 0.0])
+    np.testing.assert_array_equal(limited.gap_term(q), [-0.5, -0.5, -0.25, 0.0])
+    assert limited.kept(q).all()
+    assert limited.cut(q).tolist() == [True, True, False, False]
+    # Below the bound there is no room, and nothing is added.
+    assert not limited.gap_term(-q).any()
+    assert not limited.kept(-q).any()
+    traced = jax.jit(lambda limit: operators.clip_al(**numbers)._replace(limit=limit).gap_term(jnp.asarray(q)))
+    for limit, expected in ((False, dropped), (True, limited)):
+        np.testing.assert_array_equal(traced(limit), expected.gap_term(q))
+    with pytest.raises(ValueError, match="al has no number 'limit'"):
+        operators.al(limit=True)
+
+
+def test_kept_numbers_make_an_operator_again_and_those_that_came_later_are_neutral():
+    kept = {name: str(value) if value == -math.inf else value for name, value in operators.al()._asdict().items()}
+    del kept["cap"], kept["limit"]
+    assert operators.from_numbers(kept) == operators.al()
+    assert operators.from_numbers({**kept, "cap": "inf", "limit": True}).limit is True
+    with pytest.raises(ValueError, match="no number 'speed'"):
+        operators.from_numbers({"speed": 1})

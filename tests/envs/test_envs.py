@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -52,7 +55,10 @@ def test_what_cannot_be_used_says_what_can(what: Any, message: str) -> None:
         (spaces.Box(0, 255, (84, 84, 4), np.uint8), (84, 84, 4), "uint8"),
         (spaces.Box(0, 255, (4, 84, 84), np.uint8), (84, 84, 4), "uint8"),
         (spaces.Box(0, 255, (40, 50), np.uint8), (40, 50, 1), "uint8"),
-        (spaces.Box(0, 255, (8, 8, 3), np.uint8), (192,), "uint8"),
+        (spaces.Box(0, 255, (8, 9, 3), np.uint8), (8, 9, 3), "uint8"),
+        (spaces.Box(0, 255, (3, 8, 9), np.uint8), (8, 9, 3), "uint8"),
+        (spaces.Box(0, 255, (7, 8, 3), np.uint8), (168,), "uint8"),
+        (spaces.Box(0, 255, (35, 40), np.uint8), (1400,), "uint8"),
         (spaces.Box(0, 1, (10, 10, 4), np.bool_), (10, 10, 4), "bool"),  # type: ignore[arg-type]
         (spaces.MultiBinary(5), (5,), "float32"),
         (spaces.Discrete(4), (4,), "float32"),
@@ -76,3 +82,25 @@ def test_what_is_seen_keeps_its_place() -> None:
     assert one_hot.tolist() == [[0, 1, 0], [1, 0, 0]]
     assert Line().observation_space.dtype == np.float64
     assert envs.make(Line).vector(1, 0).reset().dtype == np.float32
+
+
+def test_a_module_is_imported_only_when_its_environment_is_made(tmp_path: Path, monkeypatch: Any) -> None:
+    (tmp_path / "own_module.py").write_text("import gymnasium\ngymnasium.register('Own-v0', 'own_module:Missing')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    envs.refuse_unknown("own_module:Own-v0")
+    assert envs.is_known("own_module:Own-v0")
+    assert "own_module" not in sys.modules
+    (tmp_path / "own_module.py").write_text(
+        "import gymnasium\nfrom gymnasium.envs.classic_control import CartPoleEnv\n"
+        "gymnasium.register('Own-v0', 'own_module:CartPoleEnv')\n"
+    )
+    # Under this name it can be made again by another process.
+    assert envs.make("own_module:Own-v0").name == "own_module:Own-v0"
+    gymnasium.registry.pop("Own-v0")
+
+
+@pytest.mark.parametrize("name", ["no_such_module:Own-v0", "no_such_module.part:Own-v0"])
+def test_a_module_that_is_not_there_is_told_in_a_line(name: str) -> None:
+    with pytest.raises(UnusableEnvironmentError, match="needs a module that cannot be imported: No module") as error:
+        envs.make(name)
+    assert len(str(error.value).splitlines()) == 1

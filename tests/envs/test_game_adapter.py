@@ -54,5 +54,5 @@ def test_a_picture_is_of_the_first_copy() -> None:
     picture = vector.render()
     assert picture is not None
     game = environment.game  # type: ignore[attr-defined]
-    inner = jax.tree.map(lambda leaf: jnp.asarray(leaf)[0], vector._lanes.game)  # type: ignore[attr-defined]
+    inner = jax.tree.map(lambda leaf: jnp.asarray(leaf)[0], vector._state.game)  # type: ignore[attr-defined]
     assert np.array_equal(picture, game.render(inner))

@@ -143,11 +143,75 @@ def test_an_instance_is_a_pattern() -> None:
     assert envs.make(mine).vector(1, 0).reset()[0, 0] == 2
 
 
-def test_what_holds_on_to_foreign_objects_is_made_again_by_its_name() -> None:
+class Halved(gymnasium.RewardWrapper):
+    """A wrapper as a user writes it: it does not record its arguments, and Gymnasium cannot make it again."""
+
+    factor = 0.5
+
+    def reward(self, reward: Any) -> float:
+        return self.factor * float(reward)
+
+
+def test_an_instance_is_copied_as_it_is_for_evaluation_too() -> None:
+    cart = gymnasium.make("CartPole-v1")
+    usual = np.stack([push(cart, evaluation) for evaluation in (False, True)])
+    assert np.array_equal(usual[0], usual[1])
+    cart.unwrapped.force_mag = 30.0  # type: ignore[attr-defined]
+    changed = np.stack([push(cart, evaluation) for evaluation in (False, True)])
+    assert np.array_equal(changed[0], changed[1])
+    assert changed[0, 1] > 2 * usual[0, 1] > 0
+
+
+def push(instance: gymnasium.Env, evaluation: bool) -> np.ndarray:
+    """The first cart after a push to the right."""
+    vector = envs.make(instance).vector(2, 0, evaluation)
+    vector.reset()
+    return vector.step(np.ones(2, int)).next_observation[0]
+
+
+def test_a_wrapper_of_ones_own_is_copied_as_it_is() -> None:
+    for given in (Halved(gymnasium.make("CartPole-v1")), gymnasium.wrappers.TimeLimit(Halved(Line()), 3)):
+        layer: Any = given if isinstance(given, Halved) else given.env
+        layer.factor = 0.25
+        for evaluation in (False, True):
+            vector = envs.make(given).vector(2, 0, evaluation)
+            vector.reset()
+            assert vector.step(np.zeros(2, int)).reward.tolist() == [0.25, 0.25]
+
+
+@pytest.mark.parametrize("mode", ["sync", "vector_entry_point"])
+def test_a_vector_from_make_vec_is_taken_as_an_instance(mode: str) -> None:
+    environment = envs.make(gymnasium.make_vec("CartPole-v1", 3, mode))
+    assert environment.native_num_envs == 3  # type: ignore[attr-defined]
+    for evaluation in (False, True):
+        vector = environment.vector(3, 0, evaluation)
+        assert vector.reset().shape == (3, 4)
+        assert vector.step(np.zeros(3, int)).reward.tolist() == [1, 1, 1]
+
+
+def test_an_instance_that_draws_is_copied_with_its_pictures() -> None:
+    environment = envs.make(gymnasium.make("CartPole-v1", render_mode="rgb_array"))
+    vector = environment.vector(1, 0, evaluation=True)
+    vector.reset()
+    picture = vector.render()
+    assert picture is not None
+    assert picture.shape == (400, 600, 3)
+    vector.close()
+
+
+def test_what_makes_itself_anew_when_copied_is_copied_as_it_is() -> None:
+    """Box2D's objects cannot be copied: LunarLander is an EzPickle."""
     pytest.importorskip("Box2D")
-    lander = envs.make(gymnasium.make("LunarLander-v3", gravity=-5.0))
-    assert lander.vector(1, 0).reset().shape == (1, 8)
-    assert "-5.0" in repr(lander)
+    lander = gymnasium.make("LunarLander-v3", gravity=-5.0)
+    assert "-5.0" in repr(envs.make(lander))
+    falls = []
+    for gravity in (-5.0, -1.0):
+        lander.unwrapped.gravity = gravity  # type: ignore[attr-defined]
+        for evaluation in (False, True):
+            vector = envs.make(lander).vector(2, 0, evaluation)
+            before = vector.reset()
+            falls.append(float((before - vector.step(np.zeros(2, int)).observation)[0, 3]))
+    assert falls[0] == falls[1] > falls[2] == falls[3]
 
 
 class Uncopied(Line):

@@ -37,7 +37,7 @@ class Line(gymnasium.Env):
         assert self.action_space.contains(action)
         assert self.cell < self.last, "stepped beyond the end"
         self.cell += 1
-        reward = self.cell + 0.5 * (action - int(self.action_space.start))
+        reward = self.cell + 0.5 * (action - int(self.action_space.start))  # type: ignore[attr-defined]
         return self._observe(), reward, self.cell == self.last, False, {}
 
     def render(self) -> np.ndarray | None:

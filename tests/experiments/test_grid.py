@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from actiongap.experiments.grid import RunSpec, expand, is_done, refuse_conflicts
+from actiongap.experiments.grid import RunSpec, expand, is_done, refuse_conflicts, shared
 from actiongap.training.run_folder import RunFolderError
 
 
@@ -87,3 +87,17 @@ def test_done_is_finished_with_enough_steps(tmp_path: Path) -> None:
         assert is_done(run, tmp_path) is done
     (folder / "status.json").write_text("{")
     assert not is_done(run, tmp_path)
+
+
+def test_a_run_has_one_name_in_a_pool_whichever_way_it_is_asked_for() -> None:
+    plain = RunSpec("pixelcopter", "clip_al", 3, 100)
+    for overrides in ({"clip_ratio": 0.7}, {"alpha": 0.9, "clip_ratio": 0.7, "lower_bound": -1.0}, {"batch_size": 32}):
+        assert shared(RunSpec("pixelcopter", "clip_al", 3, 100, overrides, tuple(overrides))) == shared(plain) == plain
+    other = shared(
+        RunSpec("pixelcopter", "clip_al", 3, 100, {"clip_ratio": 0.9, "batch_size": 8, "alpha": 0.9}, ("alpha",))
+    )
+    assert other.name == "pixelcopter-clip_al-batch_size=8-clip_ratio=0.9-3"
+    assert other.agent().identity() == plain.agent().identity() | {
+        "operator": {**plain.agent().identity()["operator"], "clip_ratio": 0.9},
+        "settings": {**plain.agent().identity()["settings"], "batch_size": 8},
+    }

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from actiongap.experiments.conduct import conduct
 from actiongap.experiments.executors import LocalCores
 from actiongap.experiments.grid import Experiment, RunSpec, expand
+from actiongap.experiments.runner import make_runs
 
 ray = pytest.importorskip("ray")
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -30,7 +30,7 @@ def runs() -> tuple[RunSpec, ...]:
 @pytest.fixture(scope="module")
 def local(runs: tuple[RunSpec, ...], tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     out = tmp_path_factory.mktemp("local")
-    assert conduct(Experiment("test", runs), out, LocalCores(2), progress=False).made == 2
+    assert make_runs(Experiment("test", runs), out, LocalCores(2), progress=False).made == 2
     return metrics(out, runs)
 
 
@@ -40,9 +40,9 @@ def test_a_ray_started_here_gives_the_same_bits(
     from actiongap.experiments.ray_executor import RayCluster
 
     try:
-        outcome = conduct(Experiment("test", runs), tmp_path, RayCluster(), progress=False)
+        outcome = make_runs(Experiment("test", runs), tmp_path, RayCluster(), progress=False)
         bad = expand(["pixelcopter"], ["al"], [0], 1000, overrides={**QUICK, "learning_rate": 1e30})
-        failed = conduct(Experiment("test", bad), tmp_path, RayCluster(), progress=False)
+        failed = make_runs(Experiment("test", bad), tmp_path, RayCluster(), progress=False)
     finally:
         ray.shutdown()
     assert (outcome.made, outcome.failures) == (2, {})

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from actiongap.experiments import suites
+from actiongap.experiments.grid import expand
 
 GOOD = """
 title = "Mine"
@@ -59,12 +60,12 @@ def test_the_mean_of_the_papers_table_is_the_papers() -> None:
 
 def test_sizes_can_be_cut() -> None:
     suite = suites.load("minatar")
-    runs = suite.experiment(steps=1000, seeds=1, games=["breakout", "minatar/seaquest"]).runs
+    runs = suite.experiment(steps=1000, seeds=1, environments=["breakout", "minatar/seaquest"]).runs
     assert {run.environment for run in runs} == {"minatar/breakout", "minatar/seaquest"}
     assert {(run.steps, run.seed) for run in runs} == {(1000, 0)}
     assert len(runs) == 2 * 5
-    with pytest.raises(ValueError, match="no game 'braekout'; near: minatar/breakout"):
-        suite.experiment(games=["braekout"])
+    with pytest.raises(ValueError, match="no environment 'braekout'; near: minatar/breakout"):
+        suite.experiment(environments=["braekout"])
 
 
 def test_a_file_of_ones_own(tmp_path: Path) -> None:
@@ -114,5 +115,33 @@ def test_a_mistake_is_named(text: str, said: str, tmp_path: Path) -> None:
 def test_no_such_suite() -> None:
     with pytest.raises(suites.SuiteError, match="'pixelcoptr'; near: pixelcopter"):
         suites.load("pixelcoptr")
-    with pytest.raises(suites.SuiteError, match=r"cannot read the suite nowhere\.toml"):
+    with pytest.raises(suites.SuiteError, match=r"cannot read the suite: nowhere\.toml is not there"):
         suites.load("nowhere.toml")
+
+
+def test_all_that_an_agent_refuses_is_named_at_once_with_the_other_mistakes(tmp_path: Path) -> None:
+    path = tmp_path / "bad.toml"
+    text = GOOD.replace("[0.7, 0.9]", "[0.7, 9.0]\nalpha = [2.0]").replace("seeds = 2", "seeds = 0")
+    path.write_text(text + "[set]\nlearning_rat = 1\ngamma = 7\nbatch_size = 'many'\n")
+    with pytest.raises(suites.SuiteError) as caught:
+        suites.load(path)
+    told = [line.removeprefix(f"{path}: ").split(":")[0] for line in str(caught.value).splitlines()]
+    assert told == ["seeds", "set.learning_rat", "set.gamma", "set.batch_size", "vary.clip_ratio", "vary.alpha"]
+
+
+def test_a_grid_that_is_far_too_large_is_refused_before_it_is_expanded(tmp_path: Path) -> None:
+    path = tmp_path / "large.toml"
+    values = [number / 4000 for number in range(2000)]
+    path.write_text(GOOD.replace("clip_ratio = [0.7, 0.9]", f"clip_ratio = {values}\nalpha = {values}"))
+    with pytest.raises(suites.SuiteError, match=r"vary: these are 8,000,000 runs, and at most 100,000"):
+        suites.load(path)
+    with pytest.raises(ValueError, match="8,000,000 runs"):
+        expand(["pixelcopter"], ["al", "clip_al"], [0], 10, {"clip_ratio": values, "alpha": values})
+
+
+def test_a_module_that_is_missing_is_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(GOOD.replace("pixelcopter", "no_such_module:Env-v0"))
+    with pytest.raises(suites.SuiteError, match="no_such_module") as caught:
+        suites.load(path)
+    assert len(str(caught.value).splitlines()) == 1

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from actiongap import games
-from actiongap.games.core import Game, GameState
+from actiongap.games.core import Game, GameState, chance
 
 every_game = pytest.mark.parametrize("name", games.names())
 
@@ -87,7 +87,7 @@ def test_shapes_and_types_are_as_the_game_says_and_stay_so(name: str) -> None:
         [(leaf.shape, leaf.dtype, leaf.weak_type) for leaf in jax.tree.leaves(tree)] for tree in (state, next_state)
     )
     assert before == after
-    assert jax.tree.structure(state) == jax.tree.structure(next_state)
+    assert jax.tree.structure(state) == jax.tree.structure(next_state)  # type: ignore[operator]
     assert len(set(game.action_names)) == game.num_actions == len(game.action_names)
 
 
@@ -209,8 +209,25 @@ def test_a_wrong_name_is_answered_with_near_ones(wrong: str, meant: str) -> None
 def test_a_setting_out_of_range_is_refused_with_the_range(name: str) -> None:
     with pytest.raises(ValueError, match="at least 1 step, or None"):
         games.make(name, time_limit=0)
-    with pytest.raises(TypeError, match="colour"):
+    with pytest.raises(ValueError, match=f"{name} has no option 'colour'; it has: sticky, minimal_actions, time_limit"):
         games.make(name, colour="red")
+
+
+@every_game
+def test_a_step_repeats_the_last_action_as_often_as_it_should(name: str) -> None:
+    keys = jax.random.split(jax.random.key(3), 4000)
+    for sticky in (0.1, 0.25):
+        game = variant(name, sticky=sticky, minimal_actions=False, time_limit=None)
+        repeats = jax.vmap(lambda key, game=game: game.draw(key).repeat)(keys)
+        # Four standard errors at most: .1 is neither .08 nor .12, and .25 neither .22 nor .28.
+        assert abs(float(jnp.mean(repeats)) - sticky) < 4 * np.sqrt(sticky * (1 - sticky) / len(keys))
+
+
+def test_a_chance_is_its_share_of_all_words() -> None:
+    words = jnp.array([0, 2**30 - 1, 2**30, 2**32 - 1], jnp.uint32)
+    assert chance(words, 0.25).tolist() == [True, True, False, False]
+    assert chance(words, 0.0).tolist() == [False] * 4
+    assert chance(words, 1.0).tolist() == [True] * 4
 
 
 @pytest.mark.parametrize("sticky", [-0.1, 1.5, float("nan")])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import gymnasium
 import jax
@@ -13,15 +15,18 @@ from gymnasium.utils.env_checker import check_env
 
 import actiongap
 from actiongap import games
+from actiongap.games import catalogue
 from actiongap.games.gymnasium_env import GameEnv
-from actiongap.registration import GYMNASIUM_NAMES
 
 
-def test_every_game_has_a_gymnasium_name() -> None:
-    assert sorted(GYMNASIUM_NAMES.values()) == sorted(games.names())
+@pytest.mark.parametrize("entry", catalogue.GAMES.values(), ids=lambda entry: entry.name)
+def test_every_game_has_a_gymnasium_name(entry: catalogue.Entry) -> None:
+    made = gymnasium.make(entry.gymnasium_id)
+    assert made.unwrapped.game == games.make(entry.name)  # type: ignore[attr-defined]
+    assert made.metadata["render_fps"] == (30 if entry.name == "pixelcopter" else 15)
 
 
-@pytest.mark.parametrize("name", GYMNASIUM_NAMES)
+@pytest.mark.parametrize("name", [entry.gymnasium_id for entry in catalogue.GAMES.values()])
 def test_gymnasium_s_checker_is_content(name: str) -> None:
     environment = gymnasium.make(name, render_mode="rgb_array")
     check_env(environment.unwrapped)
@@ -89,10 +94,10 @@ def test_the_environment_plays_the_game_itself() -> None:
 
 
 def test_settings_reach_the_game() -> None:
-    assert gymnasium.make("actiongap/Pixelcopter-v0", time_limit=7).unwrapped.game.time_limit == 7
+    assert gymnasium.make("actiongap/Pixelcopter-v0", time_limit=7).unwrapped.game.time_limit == 7  # type: ignore[attr-defined]
     minimal = gymnasium.make("actiongap/Breakout-v0", minimal_actions=True, sticky=0.0)
-    assert minimal.action_space.n == 3
-    assert minimal.unwrapped.game.sticky == 0
+    assert minimal.action_space.n == 3  # type: ignore[attr-defined]
+    assert minimal.unwrapped.game.sticky == 0  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("action", [-1, 2, 0.5, "up", None])
@@ -124,3 +129,29 @@ def test_registering_twice_changes_nothing() -> None:
     before = dict(gymnasium.registry)
     actiongap.registration.register()
     assert gymnasium.registry == before
+
+
+ASYNC = """
+import gymnasium, jax, actiongap
+if __name__ == "__main__":
+    jax.numpy.zeros(3).block_until_ready()
+    options = {"context": "CONTEXT"}
+    vector = gymnasium.make_vec("actiongap/Pixelcopter-v0", 2, "async", vector_kwargs=options)
+    try:
+        print(vector.reset(seed=0)[0].shape)
+    finally:
+        vector.close(terminate=True)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.parametrize("context", ["fork", "spawn"])
+def test_in_a_process_of_its_own_a_game_plays_or_says_why_not(context: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(ASYNC.replace("CONTEXT", context))
+    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=300, check=False)
+    if context == "spawn":
+        assert ended.stdout.strip() == "(2, 7)", ended.stderr
+    else:
+        assert "RuntimeError: this process was forked from one in which JAX runs" in ended.stderr
+        assert "context='spawn'" in ended.stderr

@@ -69,7 +69,7 @@ class PlainPixelcopter:
         self.momentum *= 0.99
         self.y += self.momentum
         for thing in [*self.blocks, *self.columns]:
-            thing.x -= 0.64
+            thing.x -= 0.64  # type: ignore[attr-defined]
         for block in self.blocks:
             hit |= 13 < int(block.x) < 19 and block.y - 5 < int(self.y) < block.y + 6
         for column in self.at_copter():

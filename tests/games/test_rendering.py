@@ -48,7 +48,7 @@ def test_an_animation_comes_back_frame_by_frame_and_colour_by_colour(tmp_path: P
     frames[7][40, 40] = (12, 250, 90)
     save_gif(frames, tmp_path / "play.gif", fps=20)
     with Image.open(tmp_path / "play.gif") as image:
-        assert image.n_frames == 12
+        assert image.n_frames == 12  # type: ignore[attr-defined]
         assert image.info["duration"] == 50
         assert image.info["loop"] == 0
         for index, frame in enumerate(frames):

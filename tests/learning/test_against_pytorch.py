@@ -177,7 +177,7 @@ def test_the_minatar_network_learns_as_pytorchs(name):
     head.weight.data = torch.tensor(np.asarray(weights.head.weight).T.copy())
     head.bias.data = torch.tensor(np.asarray(weights.head.bias))
 
-    class ToImage(torch.nn.Module):
+    class ToImage(torch.nn.Module):  # type: ignore[name-defined]
         def forward(self, x):
             return x.permute(0, 3, 1, 2).float()
 

@@ -72,6 +72,33 @@ def test_the_gap_term_is_of_the_target_network():
     np.testing.assert_allclose(info.td_error, [3, 5 + 1.0])
 
 
+def test_the_cap_is_by_how_far_gaps_moved_between_the_networks():
+    # Gaps to the target's greedy actions 0 and 1: the target network's 1 and 2, the online one's -2 and -1. So e = 3.
+    learner, state = table_learner(SQUARED, ONLINE, TARGET)
+    batch = batch_of((0, 1, 0.0, 0.0, 0), (1, 0, 0.0, 0.0, 0))
+    operator = operators.make("cap_al", alpha=0.5, cap=0.5)
+    _, info = learner.update(state, operator, batch)
+    np.testing.assert_allclose(info.td_error, [3 + 0.5 * 1, 5 + 0.5 * 1.5])  # the term of 2 is cut at .5 * 3
+    metrics = learner.measure(state, operator, batch)
+    np.testing.assert_allclose(metrics.gap_movement, 3)
+    assert (metrics.capped, metrics.kept, metrics.non_greedy) == (1, 2, 2)
+    # Right after a sync the networks are alike, and there is no gap term.
+    _, info = learner.update(learner.sync_target(state), operator, batch)
+    _, plain = learner.update(learner.sync_target(state), operators.make("dqn"), batch)
+    np.testing.assert_array_equal(info.td_error, plain.td_error)
+
+
+def test_no_gradient_goes_through_the_scale():
+    settings = dataclasses.replace(SQUARED, optimiser="rmsprop", rms_centered=False, rms_decay=0.0, rms_epsilon=1.0)
+    learner, state = table_learner(settings, ONLINE, TARGET)
+    batch = batch_of((1, 0, 0.0, 0.0, 0))
+    after, info = learner.update(state, operators.make("cap_al", alpha=0.5, cap=0.5), batch)
+    moved = np.asarray(after.online.q) - np.asarray(ONLINE)
+    assert info.td_error[0] == 5 + 0.5 * 1.5
+    assert np.count_nonzero(moved) == 1  # only the action taken; through e, the greedy one would move too
+    assert np.isfinite(moved).all()
+
+
 def test_double_takes_the_online_choice_at_the_target_value():
     # In state 1 the online network prefers action 0, which the target network holds to be worth 6.
     learner, state = table_learner(dataclasses.replace(SQUARED, double=True), ONLINE, TARGET)
@@ -117,6 +144,8 @@ def test_metrics_by_hand():
     metrics = learner.measure(state, operators.make("clip_al", alpha=0.5, clip_ratio=0.8), batch)
     assert metrics.value == (3 + 5 + 5 + 5) / 4
     assert metrics.gap == 1
+    # State 0: ((3 - 1) + (3 - 2)) / 2; state 1, three times: ((5 - 4) + (5 - 0)) / 2.
+    assert metrics.mean_gap == (1.5 + 3 * 3) / 4
     assert metrics.q_taken == (3 + 4 + 0 + 5) / 4
     # Greedy by the target network is action 0 in both states. Of the other three, only 5.5 >= .8 * 6 is kept.
     assert (metrics.kept, metrics.non_greedy) == (1, 3)
@@ -131,11 +160,13 @@ def test_one_compilation_serves_all_algorithms():
     batch = batch_of(*[(s, s % 3, 0.1, 0.5, 19 - s) for s in range(20)])
     learner, state = table_learner(SQUARED, online, target)
     update = jax.jit(learner.update)
-    errors = {name: update(state, as_arrays(operators.make(name)), batch)[1].td_error for name in operators.names()}
-    assert update._cache_size() == 1
+    low = {"cap": 0.1}  # so low that it cuts something
+    family = {name: operators.make(name, **low if name.startswith("cap") else {}) for name in operators.names()}
+    errors = {name: update(state, as_arrays(operator), batch)[1].td_error for name, operator in family.items()}
+    assert update._cache_size() == 1  # type: ignore[attr-defined]
     for name, error in errors.items():  # and it computes what the operator with plain numbers does
-        np.testing.assert_allclose(error, learner.update(state, operators.make(name), batch)[1].td_error, atol=1e-6)
-    assert len({tuple(np.asarray(error).round(4)) for error in errors.values()}) == 9
+        np.testing.assert_allclose(error, learner.update(state, family[name], batch)[1].td_error, atol=1e-6)
+    assert len({tuple(np.asarray(error).round(4)) for error in errors.values()}) == len(family)
 
 
 def test_different_keys_give_different_networks():
@@ -154,7 +185,8 @@ def test_centered_rmsprop_survives_a_constant_gradient():
     gradient = jax.random.normal(jax.random.key(0), (1000,))
 
     def step(carry, _):
-        return optimiser.step(gradient, carry[1], carry[0]), None
+        change, state = optimiser.update(gradient, carry[1], carry[0])
+        return (carry[0] + change, state), None
 
     start = jnp.zeros(1000), optimiser.init(jnp.zeros(1000))
     parameters = jax.jit(lambda start: jax.lax.scan(step, start, None, 500))(start)[0][0]

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from actiongap.learning.networks import MLP, MinAtarNetwork, NatureCNN, make_network
+from actiongap.learning.networks import MLP, MinAtarNetwork, NatureCNN, SmallImagesNetwork, make_network
 from actiongap.learning.settings import ATARI, GENERAL, MINATAR, PIXELCOPTER
 
 OBSERVATIONS = {
     MinAtarNetwork: ((10, 10, 7), bool),
     MLP: ((7,), np.float32),
     NatureCNN: ((84, 84, 4), np.uint8),
+    SmallImagesNetwork: ((9, 12, 3), np.uint8),
 }
 
 
@@ -25,11 +26,11 @@ def count(network) -> int:
     return sum(leaf.size for leaf in jax.tree.leaves(network))
 
 
-@pytest.mark.parametrize("duelling", [False, True])
+@pytest.mark.parametrize("dueling", [False, True])
 @pytest.mark.parametrize("kind", OBSERVATIONS)
-def test_auto_chooses_by_the_observation(kind, duelling):
+def test_auto_chooses_by_the_observation(kind, dueling):
     shape, dtype = OBSERVATIONS[kind]
-    settings = dataclasses.replace(GENERAL, duelling=duelling, hidden_size=32)
+    settings = dataclasses.replace(GENERAL, dueling=dueling, hidden_size=32)
     network = make_network(settings, shape, dtype, 5, jax.random.key(0))
     assert type(network) is kind
     noise = np.random.default_rng(0).random((3, *shape))
@@ -50,6 +51,27 @@ def test_sizes_are_the_published_ones():
     assert count(copter) == (7 * 64 + 64) + (64 * 64 + 64) + (64 * 2 + 2)
     # The network of the Nature paper with 4 actions has 1,686,180 parameters.
     assert count(make_network(ATARI, (84, 84, 4), np.uint8, 4, key)) == 1_686_180
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind"),
+    [
+        ((7, 8, 3), MLP),
+        ((8, 8, 3), SmallImagesNetwork),
+        ((35, 200, 3), SmallImagesNetwork),
+        ((36, 36, 3), NatureCNN),
+    ],
+)
+def test_the_shorter_side_decides_which_network_an_image_gets(shape, kind):
+    assert type(make_network(GENERAL, shape, np.uint8, 2, jax.random.key(0))) is kind
+
+
+def test_the_network_for_small_images_has_the_size_worked_out_by_hand():
+    network = make_network(dataclasses.replace(GENERAL, hidden_size=32), (9, 12, 3), np.uint8, 5, jax.random.key(0))
+    # 9 x 12 -> 7 x 10 of 16 -> 5 x 8 of 32 -> 32 -> 5
+    assert [weight.shape for weight in network.conv_weights] == [(3, 3, 3, 16), (3, 3, 16, 32)]
+    assert network.dense_weight.shape == (5 * 8 * 32, 32)
+    assert count(network) == (27 * 16 + 16) + (144 * 32 + 32) + (1280 * 32 + 32) + (32 * 5 + 5)
 
 
 def test_images_of_bytes_are_scaled_to_1():
@@ -95,8 +117,8 @@ def test_heads_start_orthogonal_and_so_does_all_of_pixelcopters():
         assert not np.any(bias)
 
 
-def test_duelling_advantages_are_centred_and_the_value_shifts_all():
-    settings = dataclasses.replace(GENERAL, duelling=True, hidden_size=16)
+def test_dueling_advantages_are_centred_and_the_value_shifts_all():
+    settings = dataclasses.replace(GENERAL, dueling=True, hidden_size=16)
     network = make_network(settings, (4,), np.float32, 3, jax.random.key(0))
     hidden = jax.random.normal(jax.random.key(1), (6, 32))
     head = network.head
@@ -111,7 +133,7 @@ def test_duelling_advantages_are_centred_and_the_value_shifts_all():
     [
         ("minatar", (7,), np.float32, r'"minatar" takes a boolean image .* the observation is float32 \[7\]'),
         ("nature", (10, 10, 4), bool, r'"nature" takes a uint8 image .* the observation is bool \[10, 10, 4\]'),
-        ("resnet", (7,), np.float32, "network is 'resnet'; it must be one of auto, minatar, mlp, nature"),
+        ("resnet", (7,), np.float32, "network is 'resnet'; it must be one of auto, minatar, mlp, nature, small_images"),
     ],
 )
 def test_a_network_that_does_not_fit_is_refused(network, shape, dtype, message):

@@ -5,6 +5,7 @@ import pytest
 
 from actiongap import MDP, iterate, mdps, operators
 from actiongap.tabular.iteration import action_gaps, gap_deviation
+from actiongap.tabular.look_ahead import LookAhead
 
 CHAIN = mdps.chain_walk()
 
@@ -123,3 +124,32 @@ def test_losses_can_be_left_out_and_q0_is_not_changed():
 def test_bad_arguments_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         iterate(operators.dqn(), CHAIN, **arguments)
+
+
+def test_look_ahead_has_the_speed_of_t_and_the_gap_of_al():
+    trace = iterate(LookAhead(0.99), CHAIN, 0.99, 500)
+    assert trace.optimal_from == 78
+    assert trace.mean_gap[-1] == pytest.approx(163.21, abs=0.005)
+    assert np.isnan(trace.kept_share).all()
+
+
+def test_with_noise_look_ahead_has_the_policies_of_noisy_value_iteration():
+    # The wide gap protects from nothing: what is greedy is chosen by TQ with its error, as T chooses.
+    plain = iterate(operators.dqn(), CHAIN, 0.99, 300, noise=1.0)
+    gap = iterate(LookAhead(0.99), CHAIN, 0.99, 300, noise=1.0)
+    np.testing.assert_array_equal(gap.loss, plain.loss)
+    assert gap.mean_gap[-1] > 3 * plain.mean_gap[-1]
+    memory = iterate(operators.al(alpha=0.99), CHAIN, 0.99, 300, noise=1.0)
+    assert memory.loss[-60:].mean() < 0.5 * plain.loss[-60:].mean()
+
+
+def test_the_cap_is_by_how_far_gaps_moved_in_the_last_sweep():
+    # Both actions end the episode. The gaps of Q_0 are 1 and 4; without a scale, the first sweep is AL's.
+    mdp = MDP(np.zeros((2, 2, 2)), [[1.0, 0.0], [1.0, 0.0]], np.ones((2, 2)))
+    operator = operators.cap_al(alpha=0.5, cap=0.5)
+    trace = iterate(operator, mdp, 0.9, 2, q0=np.array([[2.0, 1.0], [4.0, 0.0]]), snapshots=[1, 2])
+    np.testing.assert_allclose(trace.snapshots[1], [[1.0, -0.5], [1.0, -2.0]])
+    # The gaps are now 1.5 and 3: they moved by .5 and 1, so e = sqrt((.25 + 1) / 2).
+    e = np.sqrt(0.625)
+    np.testing.assert_allclose(trace.gap_movement, [np.inf, e, trace.gap_movement[2]])
+    np.testing.assert_allclose(trace.snapshots[2], [[1.0, -0.5 * 0.5 * e], [1.0, -0.5 * 0.5 * e]])

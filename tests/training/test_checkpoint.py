@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import hashlib
+import json
 import os
 import resource
 import signal
@@ -31,7 +33,7 @@ def other_tree() -> dict:
 
 
 def assert_same_bits(left: object, right: object) -> None:
-    assert jax.tree.structure(left) == jax.tree.structure(right)
+    assert jax.tree.structure(left) == jax.tree.structure(right)  # type: ignore[operator]
     for a, b in zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True):
         a, b = np.asarray(a), np.asarray(b)
         assert (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes())
@@ -171,10 +173,58 @@ def test_a_disk_that_fills_up_leaves_the_last_good_one(tmp_path: Path) -> None:
 def test_a_full_disk_is_told(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint"
     checkpoint.save(path, TREE, {"step": 1})
-    (tmp_path / "checkpoint.partial").symlink_to("/dev/full")
-    with pytest.raises(checkpoint.CheckpointError, match=os.strerror(errno.ENOSPC)):
-        checkpoint.save(path, TREE, {"step": 2})
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500, limits[1]))
+    try:
+        with pytest.raises(checkpoint.CheckpointError, match=os.strerror(errno.EFBIG)):
+            checkpoint.save(path, {**TREE, "more": np.zeros(1_000)}, {"step": 2})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, before)
     assert checkpoint.load_metadata(path) == {"step": 1}
+    assert [file.name for file in tmp_path.iterdir()] == ["checkpoint"]
+
+
+def test_a_link_in_the_way_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("precious")
+    (tmp_path / "checkpoint.partial").symlink_to(tmp_path / "victim")
+    checkpoint.save(tmp_path / "checkpoint", TREE, {"step": 1})
+    assert (tmp_path / "victim").read_text() == "precious"
+    assert checkpoint.load_metadata(tmp_path / "checkpoint") == {"step": 1}
+
+
+def test_some_arrays_are_read_without_the_others(two: Path) -> None:
+    arrays, metadata = checkpoint.read(two, lambda name: "weights" in name)
+    assert metadata == {"step": 2}
+    assert list(arrays) == ["['weights'][0]", "['weights'][1]"]
+    restored = checkpoint.arrange(arrays, TREE["weights"], two, "['weights']")
+    assert_same_bits(restored, other_tree()["weights"])
+
+
+def test_what_is_sealed_but_makes_no_sense_is_told_in_a_line(tmp_path: Path) -> None:
+    """The checksum is right, and the header is not one that we write."""
+    path = tmp_path / "checkpoint"
+    entry = {"name": "a", "dtype": "float32", "shape": [2], "offset": 0}
+    headers: list[object] = [
+        [],
+        {"arrays": []},
+        {"arrays": [entry], "metadata": {}},
+        {"arrays": [{**entry, "dtype": "object"}], "metadata": {}},
+        {"arrays": [{**entry, "shape": [-1]}], "metadata": {}},
+        {"arrays": [{**entry, "shape": [2**62, 2**62]}], "metadata": {}},
+        {"arrays": [{**entry, "offset": -8}], "metadata": {}},
+        {"arrays": 7, "metadata": {}},
+        {"arrays": [], "metadata": [1]},
+    ]
+    for header in headers:
+        text = json.dumps(header).encode()
+        body = struct.pack("<Q", len(text)) + text
+        digest = hashlib.blake2b(b"ACTNGAP\n" + struct.pack("<I", 1) + body, digest_size=32).digest()
+        path.write_bytes(b"ACTNGAP\n" + struct.pack("<I", 1) + digest + body)
+        with pytest.raises(checkpoint.CheckpointError, match="is not a checkpoint that actiongap wrote") as error:
+            checkpoint.load(path, TREE)
+        assert len(str(error.value).splitlines()) == 1
 
 
 WRITER = """

@@ -9,7 +9,7 @@ import pytest
 
 from actiongap.training import evaluation
 
-from .tiny_game import CORRIDOR, COUNTDOWN
+from .tiny_game import COINS, CORRIDOR, COUNTDOWN
 
 
 def indifferent(observation: jax.Array) -> jax.Array:
@@ -58,3 +58,11 @@ def test_actions_are_greedy() -> None:
     assert np.all(left.returns == 0)
     assert np.all(left.lengths == 12)
     assert not left.cut.any()
+
+
+def test_every_step_and_every_episode_has_chance_of_its_own() -> None:
+    played = evaluation.evaluate(COINS, indifferent, jax.random.key(0), 10, 100)
+    assert np.all(played.lengths == 20)
+    # Heads in 20 throws, over 10 episodes: by one key for all throws each would be 0 or 20.
+    assert np.all((played.returns > 1) & (played.returns < 19))
+    assert len(set(played.returns.tolist())) > 3

@@ -1,13 +1,11 @@
-"""Kill -9 at any moment, start again: the curve and the weights are those of the uninterrupted run, bit for bit."""
+"""Stopped and started again: the curve and the weights are those of the uninterrupted run (tests/kills: kill -9)."""
 
 from __future__ import annotations
 
 import json
-import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +15,7 @@ import sys, warnings
 sys.path.insert(0, sys.argv[1])
 from tiny_game import CORRIDOR, QUICK
 from actiongap.agent import Agent
-from actiongap.training.run import TrainingInterrupted
+from actiongap.training.journal import TrainingInterrupted
 
 class Tell:
     def on_row(self, step, row): print(step, flush=True)
@@ -58,56 +56,21 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return contents(out)
 
 
-def kill_after(out: Path, rows: int, seconds: float) -> None:
-    """Kill a run some time after it has told of so many rows, unless it ends before."""
-    with launch(out) as process:
-        assert process.stdout is not None
-        for _ in range(rows):
+def test_asked_to_stop_and_run_again_when_finished(tmp_path: Path, uninterrupted: dict[str, bytes]) -> None:
+    out, before = tmp_path / "run", -1
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with launch(out) as process:
+            assert process.stdout is not None
             process.stdout.readline()
-        time.sleep(seconds)
-        process.kill()
-
-
-@pytest.mark.parametrize(("rows", "seconds"), [(1, 0.0), (3, 0.03)])
-def test_killed_once(tmp_path: Path, uninterrupted: dict[str, bytes], rows: int, seconds: float) -> None:
-    out = tmp_path / "run"
-    kill_after(out, rows, seconds)
-    assert json.loads((out / "status.json").read_text())["state"] == "running"
+            process.send_signal(number)
+            told = process.stdout.read()
+        assert process.returncode == 0
+        assert "run the same command again to go on" in told
+        status = json.loads((out / "status.json").read_text())
+        assert status["state"] == "interrupted"
+        assert before < status["step"] < 12_000
+        before = status["step"]
     finish(out)
     assert contents(out) == uninterrupted
-    assert json.loads((out / "status.json").read_text()) == {"state": "finished", "step": 12_000, "lower_bound": 0.0}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(20))
-def test_killed_again_and_again(tmp_path: Path, uninterrupted: dict[str, bytes], seed: int) -> None:
-    chance = random.Random(seed)
-    out = tmp_path / "run"
-    for _ in range(2):
-        kill_after(out, rows=chance.choice([0, 1, 1, 2, 3]), seconds=chance.uniform(0, 0.3))
-    finish(out)
-    assert contents(out) == uninterrupted
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_asked_to_stop(tmp_path: Path, uninterrupted: dict[str, bytes], number: int) -> None:
-    out = tmp_path / "run"
-    with launch(out) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        process.send_signal(number)
-        told = process.stdout.read()
-    assert process.returncode == 0
-    assert "run the same command again to go on" in told
-    status = json.loads((out / "status.json").read_text())
-    assert status["state"] == "interrupted"
-    assert status["step"] < 12_000
-    finish(out)
-    assert contents(out) == uninterrupted
-
-
-def test_run_again_when_finished_changes_nothing(tmp_path: Path, uninterrupted: dict[str, bytes]) -> None:
-    out = tmp_path / "run"
-    finish(out)
     assert finish(out).split() == ["finished"]
     assert contents(out) == uninterrupted

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import math
+import resource
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from actiongap.training import run_folder
-from actiongap.training.run_folder import RunFolder, RunFolderError, read_table
+from actiongap.operators import Operator
+from actiongap.training import callbacks, run_folder, tables
+from actiongap.training.files import to_json
+from actiongap.training.run_folder import RunFolder, RunFolderError, read_status
 
 IDENTITY: dict[str, Any] = {
     "environment": "corridor",
@@ -26,6 +32,19 @@ IDENTITY: dict[str, Any] = {
 }
 
 
+@contextmanager
+def limited_file_size(size: int) -> Iterator[None]:
+    """While inside, no file may grow beyond so many bytes: as on a full disk."""
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, before)
+
+
 def rows(*steps: int) -> list[dict[str, Any]]:
     return [{"step": step, "loss": None if step == 0 else 1 / (3 + step), "episodes": step // 10} for step in steps]
 
@@ -34,7 +53,7 @@ def test_it_tells_all_about_the_run(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "a" / "run", IDENTITY, command="actiongap train corridor")
     folder.close()
     told = run_folder.read_settings(tmp_path / "a" / "run")
-    assert told["operator"] == {"alpha": 0.9, "floor": "-inf"}
+    assert told["operator"] == {**to_json(Operator()._asdict()), "alpha": 0.9, "floor": "-inf"}
     assert float(told["settings"]["gradient_norm_clip"]) == math.inf
     assert (told["environment"], told["algorithm"], told["seed"]) == ("corridor", "clip_al", 0)
     assert told["command"] == "actiongap train corridor"
@@ -46,10 +65,10 @@ def test_tables_come_back_as_they_were_written(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path, IDENTITY)
     folder.add("metrics.csv", rows(0))
     folder.add("metrics.csv", rows(10, 20))
-    assert read_table(tmp_path) == rows(0, 10, 20)
+    assert tables.read(tmp_path / "metrics.csv") == rows(0, 10, 20)
     assert (tmp_path / "metrics.csv").read_text().splitlines()[:2] == ["step,loss,episodes", "0,,0"]
     before = (tmp_path / "metrics.csv").read_bytes()
-    folder.restore(read_table(tmp_path), [], 30)
+    folder.restore(tables.read(tmp_path / "metrics.csv"), [])
     assert (tmp_path / "metrics.csv").read_bytes() == before
     folder.close()
 
@@ -60,19 +79,21 @@ def test_restoring_drops_what_came_after_and_half_lines(tmp_path: Path) -> None:
         folder.add(table, rows(0, 10, 20))
         with open(tmp_path / table, "a") as file:
             file.write("3")
-    assert [row["step"] for row in read_table(tmp_path)] == [0, 10, 20]
-    folder.restore(read_table(tmp_path, before_step=20), read_table(tmp_path, "episodes.csv", 20), 20)
+    assert [row["step"] for row in tables.read(tmp_path / "metrics.csv")] == [0, 10, 20]
+    folder.restore(tables.read(tmp_path / "metrics.csv", 20), tables.read(tmp_path / "episodes.csv", 20))
     for table in ("metrics.csv", "episodes.csv", "timing.csv"):
-        assert read_table(tmp_path, table) == rows(0, 10)
+        assert tables.read(tmp_path / table) == rows(0, 10)
     folder.add("metrics.csv", rows(20))
-    assert read_table(tmp_path) == rows(0, 10, 20)
-    folder.restore([], [], 0)
+    assert tables.read(tmp_path / "metrics.csv") == rows(0, 10, 20)
+    folder.restore([], [])
     assert not (tmp_path / "metrics.csv").exists()
     folder.close()
 
 
 def test_other_settings_are_refused_with_the_difference(tmp_path: Path) -> None:
-    RunFolder(tmp_path, IDENTITY).close()
+    folder = RunFolder(tmp_path, IDENTITY)
+    folder.add("metrics.csv", rows(0))
+    folder.close()
     RunFolder(tmp_path, IDENTITY).close()
     other = {**IDENTITY, "seed": 1, "settings": {"gamma": 0.9, "gradient_norm_clip": math.inf}}
     with pytest.raises(RunFolderError, match=r"settings\.gamma was 0\.99, now 0\.9; seed was 0, now 1"):
@@ -127,7 +148,7 @@ def test_two_processes_cannot_run_in_one_folder(tmp_path: Path) -> None:
 
 def test_tensorboard_gets_the_numbers(tmp_path: Path) -> None:
     pytest.importorskip("tensorboardX")
-    callback = run_folder.TensorBoard(tmp_path)
+    callback = callbacks.TensorBoard(tmp_path)
     for row in rows(0, 10):
         callback.on_row(row["step"], row)
     callback.on_end("finished")
@@ -139,13 +160,50 @@ def test_tensorboard_gets_the_numbers(tmp_path: Path) -> None:
 
 def test_tensorboard_missing_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tensorboardX", None)
-    with pytest.raises(RunFolderError, match=r"actiongap\[tensorboard\]"):
-        run_folder.TensorBoard(tmp_path)
+    with pytest.raises(ValueError, match=r"actiongap\[tensorboard\]"):
+        callbacks.TensorBoard(tmp_path)
 
 
 def test_a_full_disk_is_told(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path, IDENTITY)
-    (tmp_path / "metrics.csv").symlink_to("/dev/full")
-    with pytest.raises(RunFolderError, match="No space left"):
+    folder.set_status("running", 1)
+    with limited_file_size(100):
         folder.add("metrics.csv", rows(0))
+        with pytest.raises(RunFolderError, match=r"could not write .*metrics\.csv: File too large"):
+            folder.add("metrics.csv", rows(*range(1, 50)))
+        with pytest.raises(RunFolderError, match=r"could not write .*status\.json: File too large"):
+            folder.set_status("running", 0, note=200 * "x")
+    assert read_status(tmp_path) == {"state": "running", "step": 1}
     folder.close()
+
+
+def test_links_are_not_followed(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    for name in ("lock", "metrics.csv"):
+        out = tmp_path / f"run-{name}"
+        out.mkdir()
+        (out / name).symlink_to(victim)
+        with suppress(RunFolderError), closing(RunFolder(out, IDENTITY)) as folder:
+            folder.add("metrics.csv", rows(0))
+        assert victim.read_text() == "precious"
+    out = tmp_path / "replaced"
+    out.mkdir()
+    (out / "status.json").symlink_to(victim)
+    folder = RunFolder(out, IDENTITY)
+    folder.set_status("running", 0)
+    folder.close()
+    assert victim.read_text() == "precious"
+    assert not (out / "status.json").is_symlink()
+
+
+def test_a_folder_whose_run_never_began_is_empty(tmp_path: Path) -> None:
+    RunFolder(tmp_path, IDENTITY).close()
+    RunFolder(tmp_path, {**IDENTITY, "seed": 1}).close()
+    assert run_folder.read_settings(tmp_path)["seed"] == 1
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "status.json.17-ab.partial").write_text("{")
+    RunFolder(tmp_path, IDENTITY).close()
+    assert {path.name for path in tmp_path.iterdir()} == {"settings.json", "lock"}

@@ -95,8 +95,43 @@ class Countdown:
         return np.full((8, 8, 3), int(state.position), np.uint8)
 
 
+class Coin(NamedTuple):
+    head: Array
+
+
+@dataclass(frozen=True)
+class Coins:
+    """A coin is thrown at every step, with chance of its own: +1 for a head. It never ends by itself."""
+
+    action_names = ("wait", "watch")
+    minimal_actions = (0, 1)
+    observation_shape = (1,)
+    observation_dtype = jnp.float32
+    start_words = 1
+    step_words = 1
+
+    def start_draws(self, words: Array) -> Coin:
+        return Coin(integer(words[0], 0, 2))
+
+    def step_draws(self, words: Array) -> Coin:
+        return Coin(integer(words[0], 0, 2))
+
+    def start(self, draws: Coin) -> Coin:
+        return draws
+
+    def advance(self, state: Coin, action: Array, draws: Coin) -> tuple[Coin, Array, Array]:
+        return draws, draws.head.astype(jnp.float32), jnp.zeros((), bool)
+
+    def observe(self, state: Coin) -> Array:
+        return state.head[None].astype(jnp.float32)
+
+    def picture(self, state: Coin) -> np.ndarray:
+        return np.full((8, 8, 3), 255 * int(state.head), np.uint8)
+
+
 CORRIDOR = Game("corridor", Corridor(), time_limit=12)
 COUNTDOWN = Game("countdown", Countdown())
+COINS = Game("coins", Coins(), time_limit=20)
 
 QUICK = {
     "target_rate": 1.0,
@@ -112,5 +147,6 @@ QUICK = {
     "learning_rate": 0.003,
     "gamma": 0.9,
     "evaluation_period_steps": 200,
+    "evaluation_episodes": 3,
 }
 """Settings with which the corridor is learned in a second."""

@@ -10,8 +10,8 @@ import jax
 import numpy as np
 from minatar import Environment
 
+from actiongap import games
 from actiongap.games.core import Game, GameState
-from actiongap.games.minatar import make
 
 
 class ScriptedRandom:
@@ -53,7 +53,7 @@ class Lockstep:
         self.game = game
         self.start_answers, self.step_answers = start_answers, step_answers
         self.random = ScriptedRandom()
-        self.original = Environment(game.name.removeprefix("minatar/"), difficulty_ramping=game.rules.ramping)
+        self.original = Environment(game.name.removeprefix("minatar/"), difficulty_ramping=game.rules.ramping)  # type: ignore[attr-defined]
         self.original.random = self.original.env.random = self.random
         self._start_draws = jax.jit(
             lambda key: game.rules.start_draws(jax.random.bits(key, (game.rules.start_words,), np.uint32))
@@ -89,7 +89,7 @@ def assert_minimal_actions_equal(
     name: str, start_answers: Callable[[Any], dict], step_answers: Callable[[Any], dict]
 ) -> None:
     """The smaller set, numbered from 0, does what the original does with the actions that it lists."""
-    game, full_game = make(name, minimal_actions=True), make(name)
+    game, full_game = games.make(f"minatar/{name}", minimal_actions=True), games.make(f"minatar/{name}")
     lockstep = Lockstep(full_game, start_answers, step_answers)
     assert list(game.rules.minimal_actions) == lockstep.original.minimal_action_set()
     draw, advance = jax.jit(game.draw), jax.jit(game.advance)

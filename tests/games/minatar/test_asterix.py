@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from actiongap.games.minatar import make
+from actiongap import games
 
 from .lockstep import Lockstep, assert_minimal_actions_equal
 
@@ -118,7 +118,7 @@ TOP_SPEED = ("spawn interval of 1", "move interval of 1", "spawn into full rows"
     ],
 )
 def test_equals_original(policy, steps, options, past_death, reached):
-    events = run(make("asterix", **options), policy, steps, steps, past_death)
+    events = run(games.make("minatar/asterix", **options), policy, steps, steps, past_death)
     assert all(events[event] > 3 for event in reached), events
     if not options.get("ramping", True):
         assert events["spawn interval of 1"] == events["move interval of 1"] == 0
@@ -130,7 +130,7 @@ def test_minimal_actions_equal_original():
 
 def test_draws_are_as_likely_as_the_original():
     """Left one in two, gold one in three, each of the free rows alike, and independent of one another."""
-    rules = make("asterix").rules
+    rules = games.make("minatar/asterix").rules
     words = jax.random.bits(jax.random.PRNGKey(0), (60_000, 1), np.uint32)
     draws = jax.device_get(jax.vmap(rules.step_draws)(words))
     for num_free in range(1, 9):
@@ -142,7 +142,7 @@ def test_draws_are_as_likely_as_the_original():
 
 
 def test_picture_shows_player_move():
-    game = make("asterix")
+    game = games.make("minatar/asterix")
     state, _ = jax.jit(game.reset)(jax.random.PRNGKey(0))
     moved = jax.jit(game.step)(jax.random.PRNGKey(0), state, LEFT)[0]
     picture = game.render(state)

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from actiongap.games.minatar import make
+from actiongap import games
 from actiongap.games.minatar.breakout import State
 
 from .lockstep import Lockstep, assert_minimal_actions_equal
@@ -86,7 +86,7 @@ def run(game, policy, steps, seed):
     ],
 )
 def test_equals_original(policy, steps, options):
-    events = run(make("breakout", **options), policy, steps, seed=steps)
+    events = run(games.make("minatar/breakout", **options), policy, steps, seed=steps)
     if policy is act_randomly:
         reached = ("brick broken", "missed", "started at the left", "started at the right")
     else:
@@ -97,7 +97,7 @@ def test_equals_original(policy, steps, options):
 
 def test_equals_original_from_any_state():
     """From states that play seldom or never reaches: any bricks, the ball anywhere, just after a strike or not."""
-    lockstep = Lockstep(make("breakout"), start_answers, step_answers)
+    lockstep = Lockstep(games.make("minatar/breakout"), start_answers, step_answers)
     original = lockstep.original.env
     random = np.random.default_rng(0)
     lockstep.reset(jax.random.PRNGKey(0))
@@ -129,7 +129,7 @@ def test_minimal_actions_equal_original():
 
 
 def test_picture_shows_ball_move():
-    game = make("breakout")
+    game = games.make("minatar/breakout")
     state, _ = jax.jit(game.reset)(jax.random.PRNGKey(0))
     moved = jax.jit(game.step)(jax.random.PRNGKey(0), state, NOOP)[0]
     picture = game.render(state)

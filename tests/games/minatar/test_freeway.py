@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from actiongap.games.minatar import make
+from actiongap import games
 from actiongap.games.minatar.freeway import CHANNEL_COLOURS, Draws, Freeway
 
 from .lockstep import Lockstep
@@ -47,7 +47,7 @@ def look(random: np.random.Generator, observation: np.ndarray, num_actions: int)
     """Up where the next lane is free about the chicken, back where its own lane is not."""
     cars = observation[:, 3:6, 1].any(axis=1)
     row = int(observation[:, 4, 0].argmax())
-    return 2 if not cars[max(row - 1, 0)] else 4 if cars[row] else 0
+    return 2 if not cars[max(row - 1, 0)] else 4 if cars[row] else 0  # type: ignore[index]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def look(random: np.random.Generator, observation: np.ndarray, num_actions: int)
     ],
 )
 def test_every_step_is_the_originals(policy, options, episodes, least_crossings, least_hits):
-    lockstep = Lockstep(make("freeway", **options), answers, answers)
+    lockstep = Lockstep(games.make("minatar/freeway", **options), answers, answers)
     random = np.random.default_rng(0)
     crossings, hit_walking, hit_standing, velocities = 0, 0, 0, set()
     for episode in range(episodes):
@@ -83,7 +83,7 @@ def test_every_step_is_the_originals(policy, options, episodes, least_crossings,
 
 def test_goes_on_past_the_end():
     """The original freezes at its end; released, it goes on as ours does, and ends at every step."""
-    lockstep = Lockstep(make("freeway"), answers, answers)
+    lockstep = Lockstep(games.make("minatar/freeway"), answers, answers)
     random = np.random.default_rng(1)
     observation, crossings = lockstep.reset(keys(7, 1)[0]), 0
     for number, key in enumerate(keys(8, EPISODE + 500), start=1):
@@ -96,7 +96,7 @@ def test_goes_on_past_the_end():
 
 
 def test_the_end_truncates_and_never_terminates():
-    game = make("freeway")
+    game = games.make("minatar/freeway")
     state, _ = game.reset(jax.random.PRNGKey(0))
     _, _, _, terminated, truncated = game.step(jax.random.PRNGKey(1), state._replace(steps=jnp.int32(2500)), 0)
     assert bool(truncated)
@@ -122,7 +122,7 @@ def test_draws_are_the_decimals_of_the_word():
 
 
 def test_picture_shows_chicken_cars_and_trails():
-    game = make("freeway")
+    game = games.make("minatar/freeway")
     state, observation = game.reset(jax.random.PRNGKey(0))
     picture = game.render(state)
     colours = {tuple(colour) for colour in picture.reshape(-1, 3).tolist()}

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import pytest
 
-from actiongap.games.minatar import make
+from actiongap import games
 from actiongap.games.minatar.seaquest import (
     CHANNEL_COLOURS,
     ENEMIES,
@@ -37,7 +37,7 @@ class Seaquests(Lockstep):
     """Both games. The draws of a run are made beforehand, and a step is given its number in place of a key."""
 
     def __init__(self, **options) -> None:
-        super().__init__(make("seaquest", time_limit=None, **options), lambda draws: {}, self.answers)
+        super().__init__(games.make("minatar/seaquest", time_limit=None, **options), lambda draws: {}, self.answers)
         self.draw_batch = jax.jit(jax.vmap(self.game.draw))
 
     def begin(self, seed: int, steps: int, bias: Callable[[Draws], Draws]) -> None:
@@ -262,7 +262,7 @@ def ours_of(env, enemies_oldest_first: list[list]) -> State:
         at_surface=np.bool_(env.surface),
         bullets=Bullets(*slots(env.f_bullets[::-1], 2, 3)),
         divers=Divers(*slots(env.divers[::-1], 2, 4)),
-        enemies=Enemies(*enemies[:3], is_submarine, *enemies[3:]),
+        enemies=Enemies(*enemies[:3], is_submarine, *enemies[3:]),  # type: ignore[call-arg]
         enemy_bullets=rows,
     )
 
@@ -338,7 +338,7 @@ def test_no_enemy_catches_up_and_thirty_slots_hold_them():
         choices = [(older, after, newer)]
         if spawn_timer == 0:
             new, spawn_timer = (0, move_timer), 20 - level
-            choices = [(new, 0, None)] if older is None else [(older, after + 1, newer)]
+            choices = [(new, 0, None)] if older is None else [(older, after + 1, newer)]  # type: ignore[list-item]
             choices += [(None, 0, None)] if older is None else [(older, after + 1, new)] if newer is None else []
         for older, after, newer in choices:
             # The slot of `older` is in use up to here: it moves, and may leave, after the others have come.
@@ -376,7 +376,7 @@ def test_draws_are_as_likely_as_the_originals():
 
 
 def test_picture_shows_every_channel():
-    game = make("seaquest")
+    game = games.make("minatar/seaquest")
     state, observation = game.reset(jax.random.PRNGKey(0))
     picture = game.render(state)
     colours = {tuple(colour) for colour in picture.reshape(-1, 3).tolist()}

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from actiongap.games.minatar import make
+from actiongap import games
 from actiongap.games.minatar.space_invaders import CHANNEL_COLOURS
 
 from .lockstep import Lockstep
@@ -116,13 +116,13 @@ def play(game, policy, steps, seed, release):
     ],
 )
 def test_every_step_is_the_originals(policy, options, steps, release, reached):
-    events = play(make("space_invaders", **options), policy, steps, 2, release)
+    events = play(games.make("minatar/space_invaders", **options), policy, steps, 2, release)
     assert [event for event in reached if not events[event]] == []
     assert events["faster wave"] == 0 or options.get("ramping", True)
 
 
 def test_picture_shows_what_is_there():
-    game = make("space_invaders")
+    game = games.make("minatar/space_invaders")
     state, _ = game.reset(jax.random.PRNGKey(0))
     colours = {tuple(colour) for colour in game.render(state).reshape(-1, 3).tolist()}
     cannon, _, alien_left, *absent = CHANNEL_COLOURS

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,9 @@ import gymnasium
 import numpy as np
 import pytest
 
-from actiongap.training import checkpoint, ray_cluster
-from actiongap.training.apex.run import MemberFailedError
-from actiongap.training.run_folder import read_settings, read_status, read_table
+from actiongap.training import checkpoint, ray_cluster, tables
+from actiongap.training.apex.members import MemberFailedError
+from actiongap.training.run_folder import read_settings, read_status
 
 from . import tiny
 
@@ -36,29 +36,14 @@ def cluster() -> Iterator[None]:
     ray.shutdown()
 
 
-class Kill:
-    """Kills a member of the run once, when the evaluation of a step is there."""
-
-    def __init__(self, folder: Path, name: str, step: int) -> None:
-        self.folder, self.name, self.step = folder, name, step
-        self.ending: str | None = None
-
-    def on_row(self, step: int, row: Mapping[str, Any]) -> None:
-        if step == self.step:
-            os.kill(read_status(self.folder)["processes"][self.name], signal.SIGKILL)
-
-    def on_end(self, status: str) -> None:
-        self.ending = status
-
-
 def check_finished(folder: Path, stop: int, state: Any) -> None:
     assert read_status(folder)["state"] == "finished"
     assert state.step == read_status(folder)["step"] == stop
-    rows = read_table(folder)
+    rows = tables.read(folder / "metrics.csv")
     assert [row["step"] for row in rows] == list(range(0, stop + 1, 1_000))
     assert all(np.isfinite(row["evaluation_return"]) for row in rows)
     # Learning kept its ratio, up to a request of 16 batches.
-    assert abs(4.0 * (stop - tiny.SETTINGS.warmup_steps) - state.sampled) <= 16 * 16
+    assert abs(4.0 * (stop - tiny.SETTINGS["warmup_steps"]) - state.sampled) <= 16 * 16
     assert int(state.learner.updates) == state.sampled // 16
 
 
@@ -66,18 +51,18 @@ def check_finished(folder: Path, stop: int, state: Any) -> None:
 def test_a_killed_member_is_replaced_and_the_run_says_so(
     cluster: None, victim: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    kill = Kill(tmp_path, victim, 1_000)
+    kill = tiny.Kill(tmp_path, victim, 1_000)
     state = tiny.train(tmp_path, 4_000, callbacks=[kill], shards=2)
     check_finished(tmp_path, 4_000, state)
-    assert kill.ending == "finished"
+    assert kill.status == "finished"
     assert read_status(tmp_path)["restarts"] == {victim: 1}
     assert f"{victim} failed" in capfd.readouterr().err
     assert read_settings(tmp_path)["settings"]["deterministic"] is False
-    assert read_table(tmp_path, "timing.csv")[-1]["restarts"] == 1
+    assert tables.read(tmp_path / "timing.csv")[-1]["restarts"] == 1
 
 
 def test_an_only_shard_that_is_killed_fills_up_again(cluster: None, tmp_path: Path) -> None:
-    state = tiny.train(tmp_path, 4_000, callbacks=[Kill(tmp_path, "shard 0", 2_000)])
+    state = tiny.train(tmp_path, 4_000, callbacks=[tiny.Kill(tmp_path, "shard 0", 2_000)])
     check_finished(tmp_path, 4_000, state)
     assert read_status(tmp_path)["restarts"] == {"shard 0": 1}
 
@@ -173,8 +158,8 @@ def test_a_killed_driver_leaves_nothing_behind_and_the_same_command_goes_on(tmp_
     after = checkpoint.load_metadata(folder / "checkpoint")
     assert (after["starts"], after["step"]) == (2, stop)
     assert after["sampled"] > kept["sampled"]
-    steps = [row["step"] for row in read_table(folder)]
-    assert steps == list(range(0, stop + 1, 1_000))
+    steps = [row["step"] for row in tables.read(folder / "metrics.csv")]
+    assert steps == sorted({*range(0, stop + 1, 1_000), stop})
     # What the two checkpoints name is there, and nothing else of the kind.
     before = checkpoint.load_metadata(checkpoint.previous(folder / "checkpoint"))
     assert {path.name for path in folder.glob("replay-*")} == {*after["replay"], *before["replay"]}

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from actiongap.training.run_folder import read_status, read_table
+from actiongap.training import tables
+from actiongap.training.run_folder import read_status
 
 from . import tiny
 
@@ -37,7 +38,7 @@ def test_a_run_goes_on_with_what_is_left_when_a_node_is_lost(
     state = tiny.train(tmp_path, 5_000, callbacks=[lose], actors=4)
     assert lose.playing > 4
     assert state.step == 5_000
-    assert [row["step"] for row in read_table(tmp_path)] == list(range(0, 5_001, 1_000))
+    assert [row["step"] for row in tables.read(tmp_path / "metrics.csv")] == list(range(0, 5_001, 1_000))
     restarts = read_status(tmp_path)["restarts"]
     assert sum(name.startswith("actor") for name in restarts) == 2
     assert "it is started again" in capfd.readouterr().err

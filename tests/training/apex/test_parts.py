@@ -14,14 +14,13 @@ from actiongap.envs.core import Transition
 from actiongap.learning import replay as replays
 from actiongap.learning.settings import GENERAL, defaults
 from actiongap.training.apex import settings as apex_settings
-from actiongap.training.apex import view as views
 from actiongap.training.apex.actor import Actor
 from actiongap.training.apex.blocks import Recorder, n_step, observations
 from actiongap.training.apex.limiter import RateLimiter
 from actiongap.training.apex.settings import ApexSettings
 from actiongap.training.apex.shard import Shard
 from actiongap.training.program import make_learner
-from actiongap.training.run import Task
+from actiongap.training.task import Task
 
 GAMMA = 0.9
 
@@ -178,7 +177,7 @@ def test_an_actors_first_priorities_are_the_learners_td_errors() -> None:
     environment = envs.make("pixelcopter")
     settings = dataclasses.replace(defaults("pixelcopter"), n_step=3)
     operator = operators.al()  # not clipped: a gap term of another state would show
-    task = Task(environment, settings, operator, 0)
+    task = Task(environment, settings, "custom", operator, 0)
     learner = make_learner(environment, settings, None)
     state = learner.init(jax.random.key(0))
     actor = Actor(task, np.array([0.4, 0.1], np.float32), True, [0])
@@ -198,7 +197,7 @@ def test_an_actors_first_priorities_are_the_learners_td_errors() -> None:
 
 def test_an_actor_explores_by_its_epsilons() -> None:
     environment = envs.make("pixelcopter")
-    task = Task(environment, defaults("pixelcopter"), operators.dqn(), 0)
+    task = Task(environment, defaults("pixelcopter"), "dqn", operators.dqn(), 0)
     actor = Actor(task, np.array([0.0, 1.0], np.float32), False, [0])
     actor._weights = make_learner(environment, task.settings, None).init(jax.random.key(1)).online
     observation = np.repeat(actor._observation[:1], 2, axis=0)
@@ -244,7 +243,7 @@ def test_the_ladder_and_the_presets() -> None:
         0.4,
     )
     assert of_horgan["double"]
-    assert of_horgan["duelling"]
+    assert of_horgan["dueling"]
 
 
 @pytest.mark.parametrize(
@@ -280,22 +279,3 @@ def test_frames_are_found_around_the_end_of_the_ring() -> None:
     frames = np.arange(5)[:, None] * np.ones((5, 2), int)
     stacked = observations(frames, np.array([6]), 3)
     np.testing.assert_array_equal(stacked[0, 0], [4, 0, 1])
-
-
-def test_the_views_tell_where_a_run_is(capsys: pytest.CaptureFixture[str]) -> None:
-    members = [("actor 0", "playing", 0), ("actor 1", "starting", 2), ("shard 0", "500 transitions", 0)]
-    standing = views.Standing(1_500, 6_000, 250.0, 900, 180.0, 500, 2_000, 31.0, members)
-    for view in (views.Lines(seconds=0), views.Table()):
-        view.update(standing)
-        view.row({"step": 1_000, "evaluation_return": 12.5})
-        view.note("actor 1 failed")
-        view.update(standing)
-        view.close()
-        told = " ".join(capsys.readouterr().err.split())
-        for part in ("1,500 of 6,000", "250 steps/s", "180 updates/s", "replay 25%", "31 updates old", "1 of 2 actors"):
-            assert part in told
-        assert "12.50" in told
-        assert "actor 1 failed" in told
-    assert "500 transitions" in told
-    views.make(wanted=False).update(standing)
-    assert capsys.readouterr().err == ""

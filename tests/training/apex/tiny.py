@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import dataclasses
+import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from actiongap import envs, operators
-from actiongap.learning.settings import GENERAL
-from actiongap.training.apex import run, settings
-from actiongap.training.run import Task
-from actiongap.training.run_folder import Callback, RunFolder, describe
+from actiongap.training import task as tasks
+from actiongap.training.apex import run
+from actiongap.training.callbacks import Callback
+from actiongap.training.run_folder import read_status
 
-SETTINGS = dataclasses.replace(
-    GENERAL,
-    hidden_size=16,
-    n_step=3,
-    batch_size=16,
-    replay_capacity=2_000,
-    warmup_steps=300,
-    evaluation_period_steps=1_000,
-    evaluation_episodes=3,
-    evaluation_limit_steps=50,
-)
+SETTINGS = {
+    "hidden_size": 16,
+    "n_step": 3,
+    "batch_size": 16,
+    "replay_capacity": 2_000,
+    "warmup_steps": 300,
+    "evaluation_period_steps": 1_000,
+    "evaluation_episodes": 3,
+    "evaluation_limit_steps": 50,
+}
 BLOCK = 25
 
 
@@ -35,25 +34,28 @@ def train(
     callbacks: Sequence[Callback] = (),
     address: str | None = None,
     checkpoint_seconds: float = 60.0,
-    **apex_overrides: Any,
+    **overrides: Any,
 ) -> run.State:
-    chosen = {"actors": 2, "block_steps": BLOCK, "prioritised": True, "samples_per_insert": 4.0, **apex_overrides}
-    apex, _ = settings.preset("paper", **chosen)
-    task = Task(envs.make(environment), SETTINGS, operators.clip_al(), 0, find_lower_bound=True)
-    identity = {
-        "environment": task.environment.name,
-        "game": describe(task.environment),
-        "algorithm": "clip_al",
-        "operator": task.operator._asdict(),
-        "schedule": None,
-        "settings": {**dataclasses.asdict(SETTINGS), **settings.describe(apex)},
-        "seed": 0,
-    }
-    opened = RunFolder(folder, identity)
-    try:
-        return run.train(task, apex, stop, opened, address, True, callbacks, checkpoint_seconds)
-    finally:
-        opened.close()
+    chosen = {"actors": 2, "block_steps": BLOCK, "prioritised": True, "samples_per_insert": 4.0, **overrides}
+    task = tasks.make("clip_al", environment, 0, {**SETTINGS, "apex": "paper", **chosen})
+    return run.train(task, stop, folder, address, callbacks=callbacks, checkpoint_seconds=checkpoint_seconds)
+
+
+class Kill:
+    """Kills a member of the run once, at the first row from a step on at which it has a process."""
+
+    def __init__(self, folder: Path, name: str, step: int) -> None:
+        self.folder, self.name, self.step = folder, name, step
+        self.status: str | None = None
+
+    def on_row(self, step: int, row: Mapping[str, Any]) -> None:
+        process = read_status(self.folder)["processes"][self.name]
+        if process and step >= self.step:
+            self.step = sys.maxsize
+            os.kill(process, signal.SIGKILL)
+
+    def on_end(self, status: str) -> None:
+        self.status = status
 
 
 if __name__ == "__main__":

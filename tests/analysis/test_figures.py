@@ -1,0 +1,69 @@
+"""Figures are drawn where there is data for them, and show what the comparison says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from actiongap.analysis import figures
+from actiongap.analysis.comparison import compare
+
+from .written_runs import write_grid, write_run
+
+
+def test_every_figure_is_written_in_three_forms_and_not_blank(tmp_path: Path) -> None:
+    levels = {
+        name: {"dqn": [10.0, 11, 12], "al": [14.0, 15, 16], "clip_al": [20.0, 21, 22]}
+        for name in ("pixelcopter", "minatar/breakout", "minatar/seaquest", "minatar/asterix")
+    }
+    written = figures.write(compare(write_grid(tmp_path / "runs", levels)), tmp_path / "out")
+    names = {path.stem for path in written}
+    assert names == {"curves", "action-gap", "value", "kept", "intervals", "profiles"}
+    for path in written:
+        assert path.with_suffix(".pdf").read_bytes().startswith(b"%PDF")
+        assert b"<svg" in path.with_suffix(".svg").read_bytes()
+        with Image.open(path) as image:
+            assert np.asarray(image.convert("RGB")).std() > 5
+            assert image.width > 500
+
+
+def test_a_profile_needs_five_runs_of_one_environment(tmp_path: Path) -> None:
+    four = compare(write_grid(tmp_path / "four", {"pixelcopter": {"dqn": [1.0, 2, 3, 4]}}))
+    five = compare(write_grid(tmp_path / "five", {"pixelcopter": {"dqn": [1.0, 2, 3, 4, 5]}}))
+    assert figures.profiles(four) is None
+    profile = figures.profiles(five)
+    assert profile is not None
+    share, low, high = profile.shares["dqn"]
+    expected = [np.mean(np.array([1, 2, 3, 4, 5]) > threshold) for threshold in profile.thresholds]
+    np.testing.assert_allclose(share, expected)
+    assert profile.unit == "score"
+    assert np.all(low <= share)
+    assert np.all(share <= high)
+
+
+def test_profiles_over_environments_are_of_normalised_scores_and_whole_variants(tmp_path: Path) -> None:
+    levels = {
+        "pixelcopter": {"dqn": [10.0, 11], "al": [20.0, 21], "clip_al": [20.0, 21]},
+        "minatar/breakout": {"dqn": [10.0, 11], "clip_al": [20.0, 21]},
+    }
+    profile = figures.profiles(compare(write_grid(tmp_path, levels)))
+    assert profile is not None
+    assert profile.unit == "normalised score"
+    assert set(profile.shares) == {"dqn", "clip_al"}
+
+
+def test_runs_under_way_are_drawn_though_they_have_no_score(tmp_path: Path) -> None:
+    write_run(tmp_path / "runs", algorithm="dqn", evaluations=20)
+    write_run(tmp_path / "runs", algorithm="al", evaluations=8, state="running")
+    names = [path.stem for path in figures.write(compare(tmp_path / "runs"), tmp_path / "out")]
+    assert names == ["curves", "action-gap", "value", "kept", "intervals"]
+
+
+def test_names_that_would_be_formulas_are_drawn_as_they_are(tmp_path: Path) -> None:
+    name = r"mine/$\frac{$"
+    levels = {name: {"dqn": [1.0, 2, 3], r"$\alpha_{$": [2.0, 3, 4]}}
+    figures.write(compare(write_grid(tmp_path / "runs", levels, evaluations=6)), tmp_path / "out")
+    svg = (tmp_path / "out" / "intervals.svg").read_text()
+    assert "<!-- $\\alpha_{$ -->" in svg

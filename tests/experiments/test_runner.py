@@ -1,0 +1,177 @@
+"""Experiments for real, on this machine's cores: done runs are skipped, cut ones go on, failures are passed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from actiongap.analysis.runs import find
+from actiongap.experiments.executors import LocalCores
+from actiongap.experiments.grid import Experiment, RunSpec, expand
+from actiongap.experiments.runner import make_runs
+
+QUICK = {"warmup_steps": 50, "evaluation_episodes": 1, "evaluation_limit_steps": 20, "evaluation_period_steps": 500}
+
+SCRIPT = """
+import json, sys
+from actiongap.experiments.runner import make_runs
+from actiongap.experiments.executors import LocalCores
+from actiongap.experiments.grid import Experiment, RunSpec
+runs = tuple(RunSpec.from_json(each) for each in json.loads(sys.argv[1]))
+print(make_runs(Experiment("test", runs), sys.argv[2], LocalCores(2)))
+"""
+
+
+def launch(runs: tuple[RunSpec, ...], out: Path) -> subprocess.Popen[str]:
+    content = json.dumps([run.as_json() for run in runs])
+    command = [sys.executable, "-c", SCRIPT, content, str(out)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
+    while not path.exists():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+
+
+def workers_of(pid: int) -> list[int]:
+    """The processes whose parent this is."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+            if parent == pid:
+                found.append(int(entry.name))
+    return found
+
+
+def metrics(out: Path, runs: tuple[RunSpec, ...]) -> dict[str, bytes]:
+    return {run.name: (out / run.name / "metrics.csv").read_bytes() for run in runs}
+
+
+@pytest.fixture(scope="module")
+def runs() -> tuple[RunSpec, ...]:
+    return expand(
+        ["pixelcopter"], ["dqn", "clip_al"], [0], 60_000, overrides={**QUICK, "evaluation_period_steps": 5000}
+    )
+
+
+@pytest.fixture(scope="module")
+def whole(runs: tuple[RunSpec, ...], tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    out = tmp_path_factory.mktemp("whole")
+    outcome = make_runs(Experiment("test", runs), out, LocalCores(2), progress=False)
+    assert (outcome.skipped, outcome.made, outcome.failures) == (0, 2, {})
+    return metrics(out, runs)
+
+
+def test_one_failure_is_passed_and_named_and_the_rest_is_skipped_next_time(tmp_path: Path) -> None:
+    good = expand(["pixelcopter"], ["dqn"], [0, 1], 1000, overrides=QUICK)
+    # Diverges by itself: the learning rate is allowed, and far too large.
+    bad = expand(
+        ["pixelcopter"], ["al"], [0], 1000, overrides={**QUICK, "learning_rate": 1e30, "gradient_norm_clip": 1e30}
+    )
+    experiment = Experiment("test", (bad[0], *good))
+    outcome = make_runs(experiment, tmp_path, LocalCores(2), progress=False, command="actiongap compare ...")
+    assert outcome.made == 2
+    assert list(outcome.failures) == ["pixelcopter-al-0"]
+    assert "the loss became NaN or infinite" in outcome.failures["pixelcopter-al-0"]
+    told = json.loads((tmp_path / "experiment.json").read_text())
+    assert told["command"] == "actiongap compare ..."
+    assert set(told["runs"]) == {run.name for run in experiment.runs}
+
+    before = (tmp_path / good[0].name / "timing.csv").read_bytes()
+    again = make_runs(Experiment("test", good), tmp_path, LocalCores(2), progress=False)
+    assert (again.skipped, again.made) == (2, 0)
+    assert (tmp_path / good[0].name / "timing.csv").read_bytes() == before
+    assert set(json.loads((tmp_path / "experiment.json").read_text())["runs"]) == set(told["runs"])
+
+
+def test_a_stop_keeps_everything_and_the_same_command_goes_on(
+    runs: tuple[RunSpec, ...], whole: dict[str, bytes], tmp_path: Path
+) -> None:
+    with launch(runs, tmp_path) as process:
+        for run in runs:
+            wait_for(tmp_path / run.name / "metrics.csv", process)
+        process.send_signal(signal.SIGINT)
+        errors = process.communicate()[1]
+    assert process.returncode != 0
+    assert "stopped with 0 of 2 runs done; the same command goes on" in errors
+    assert {json.loads((tmp_path / run.name / "status.json").read_text())["state"] for run in runs} == {"interrupted"}
+    with launch(runs, tmp_path) as process:
+        assert "made=2" in process.communicate()[0]
+    assert metrics(tmp_path, runs) == whole
+
+
+def test_a_worker_that_is_killed_is_started_again(
+    runs: tuple[RunSpec, ...], whole: dict[str, bytes], tmp_path: Path
+) -> None:
+    with launch(runs[:1], tmp_path) as process:
+        wait_for(tmp_path / runs[0].name / "metrics.csv", process)
+        (victim,) = workers_of(process.pid)
+        os.kill(victim, signal.SIGKILL)
+        told, errors = process.communicate()
+    assert "made=1" in told
+    assert "died and was started again, 1 times" in errors
+    assert metrics(tmp_path, runs[:1])[runs[0].name] == whole[runs[0].name]
+
+
+@pytest.mark.slow
+def test_workers_do_not_outlive_a_killed_experiment(
+    runs: tuple[RunSpec, ...], whole: dict[str, bytes], tmp_path: Path
+) -> None:
+    with launch(runs, tmp_path) as process:
+        for run in runs:
+            wait_for(tmp_path / run.name / "metrics.csv", process)
+        process.kill()
+        process.communicate()
+    # At once: the workers of the killed one may still be there, and are waited for.
+    with launch(runs, tmp_path) as process:
+        assert "made=2" in process.communicate()[0]
+    assert metrics(tmp_path, runs) == whole
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_again_and_again_is_given_up(tmp_path: Path) -> None:
+    run = expand(["pixelcopter"], ["dqn"], [0], 10**8, overrides=QUICK)
+    executor = LocalCores(1, retries=1)
+    executor.start(run[0], tmp_path / run[0].name)
+    over: list = []
+    killed: set[int] = set()
+    while not over:
+        for pid in set(workers_of(os.getpid())) - killed:
+            if b"experiments.worker" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                os.kill(pid, signal.SIGKILL)
+                killed.add(pid)
+        over = executor.ended()
+        time.sleep(0.05)
+    assert len(killed) == 2
+    assert "it died 2 times" in over[0].error
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    runs = expand(["pixelcopter"], ["dqn"], [0], 100)
+    with pytest.raises(ValueError, match="cannot write to"):
+        make_runs(Experiment("test", runs), tmp_path / "file" / "below", LocalCores(1), progress=False)
+
+
+def test_experiments_that_share_a_pool_make_a_run_once_and_report_their_own(tmp_path: Path) -> None:
+    pool = tmp_path / "pool"
+    both = expand(["pixelcopter"], ["dqn", "al"], [0], 500, overrides=QUICK)
+    one = expand(["pixelcopter"], ["al"], [0], 500, overrides=QUICK)
+    assert make_runs(Experiment("a", both), tmp_path / "a", LocalCores(2), False, pool=pool).made == 2
+    outcome = make_runs(Experiment("b", one), tmp_path / "b", LocalCores(2), False, pool=pool)
+    assert (outcome.made, outcome.skipped) == (0, 1)
+    assert [run.algorithm for run in find(tmp_path / "a")] == ["dqn", "al"]
+    assert [(run.algorithm, run.status, run.wanted_steps) for run in find(tmp_path / "b")] == [("al", "finished", 500)]
+    assert {path.name for path in (tmp_path / "b").iterdir()} == {"experiment.json"}

@@ -1,0 +1,28 @@
+"""A worker and the process that started it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from actiongap.experiments import worker
+from actiongap.experiments.grid import expand
+
+QUICK = {"warmup_steps": 50, "evaluation_episodes": 1, "evaluation_limit_steps": 20, "evaluation_period_steps": 500}
+
+
+def test_it_stops_with_its_state_kept_when_it_is_let_go_of(tmp_path: Path) -> None:
+    (run,) = expand(["pixelcopter"], ["dqn"], [0], 10**8, overrides=QUICK)
+    command = [sys.executable, "-m", "actiongap.experiments.worker", json.dumps(run.as_json()), str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        while not (tmp_path / "metrics.csv").exists():
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.05)
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait() == worker.INTERRUPTED
+    assert json.loads((tmp_path / "status.json").read_text("utf-8"))["state"] == "interrupted"
+    assert (tmp_path / "checkpoint").exists()

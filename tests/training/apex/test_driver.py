@@ -1,0 +1,103 @@
+"""A whole Ape-X run on a Ray of its own: two actors, one of them killed, from the agent and from the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from actiongap import cli
+from actiongap.agent import Agent
+from actiongap.training import ray_cluster, tables
+from actiongap.training.run_folder import RunFolderError, read_status
+
+from . import tiny
+
+ray = pytest.importorskip("ray")
+# No more than three rows wait for the evaluator. So when the second one is told, most steps are still to be played.
+SMALL = {"evaluation_period_steps": 150, "evaluation_episodes": 2, "warmup_steps": 100, "shards": 2}
+STOP = 850
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster() -> Iterator[None]:
+    """One Ray for all tests here: starting it takes longer than they do."""
+    ray_cluster.connect(None, cpus=2)
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def run(cluster: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run in which an actor is killed at its second row."""
+    folder = tmp_path_factory.mktemp("apex") / "run"
+    kill = tiny.Kill(folder, "actor 1", 150)
+    state = tiny.train(folder, STOP, callbacks=[kill], **SMALL)
+    assert kill.status == "finished"
+    assert state.step == STOP
+    # Learning kept its ratio of 4 samples a transition, up to a request of 16 batches of 16.
+    assert abs(4.0 * (STOP - 100) - state.sampled) <= 16 * 16
+    assert int(state.learner.updates) == state.sampled // 16
+    return folder
+
+
+def test_it_is_finished_and_tells_of_the_actor_that_was_replaced(run: Path) -> None:
+    status = read_status(run)
+    assert (status["state"], status["step"]) == ("finished", STOP)
+    assert status["restarts"] == {"actor 1": 1}
+    assert status["lower_bound"] == 0.0
+    rows = tables.read(run / "metrics.csv")
+    assert [row["step"] for row in rows] == [*range(0, STOP, 150), STOP]
+    assert all(np.isfinite(row["evaluation_return"]) for row in rows)
+    assert rows[-1]["loss"] is not None
+    assert 0 <= rows[-1]["kept"] <= 1
+    assert tables.read(run / "timing.csv")[-1]["restarts"] == 1
+
+
+def test_its_agent_holds_a_network_and_no_replay(run: Path) -> None:
+    agent = Agent.load(run)
+    assert agent.step == STOP
+    assert agent._training is None
+    assert len(agent.evaluate(episodes=2).returns) == 2
+    assert agent._training is None
+    with pytest.raises(ValueError, match="kept by the folder given to learn"):
+        agent.save(run.parent / "copy")
+
+
+def test_it_goes_on_from_its_checkpoint_with_its_replay(run: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    agent = Agent.load(run)
+    agent.learn(50, out=run, progress=False)
+    told = capfd.readouterr().err
+    assert f"going on from step {STOP}" in told
+    assert "transitions from the checkpoint" in told
+    assert agent.step == 900
+    assert [row["step"] for row in agent.rows] == list(range(0, 901, 150))
+    with pytest.raises(RunFolderError, match="holds a run with other settings"):
+        tiny.train(run, 1_000, **{**SMALL, "actors": 1})
+
+
+def test_the_command_line_trains_with_actors(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words = [
+        "train",
+        "CartPole-v1",
+        "--algo",
+        "al",
+        "--steps",
+        "200",
+        "--apex",
+        "--actors",
+        "1",
+        "--out",
+        str(tmp_path / "r"),
+    ]
+    small = ["hidden_size=8", "replay_capacity=400", "warmup_steps=50", "batch_size=8", "evaluation_episodes=2"]
+    monkeypatch.setattr("sys.argv", ["actiongap", *words, "--set", *small, "block_steps=25", "samples_per_insert=2"])
+    cli.main()
+    out, err = capfd.readouterr()
+    assert "200 steps, return" in out
+    assert "1 of 1 actors" in err
+    assert read_status(tmp_path / "r")["state"] == "finished"
