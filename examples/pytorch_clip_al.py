@@ -55,11 +55,14 @@ def train(algorithm: str = "clip_al", steps: int = 50_000, seed: int = 0) -> nn.
             states, nexts = torch.as_tensor(observations[chosen]), torch.as_tensor(next_observations[chosen])
             action_batch = torch.as_tensor(taken[chosen])
             discount = GAMMA * (1 - torch.as_tensor(ended[chosen]))
+            rows = online(states)
             with torch.no_grad():
                 q, q_next = target_network(states), target_network(nexts)
+                scale = operators.gap_movement(q, rows)  # what a capped operator is capped by; others do not look at it
                 # In place of  reward + discount * q_next.max(1).values
-                target = operator.target(torch.as_tensor(rewards[chosen]), discount, q, q_next, action_batch)
-            predicted = online(states).gather(1, action_batch[:, None])[:, 0]
+                reward = torch.as_tensor(rewards[chosen])
+                target = operator.target(reward, discount, q, q_next, action_batch, scale=scale)
+            predicted = rows.gather(1, action_batch[:, None])[:, 0]
             loss = functional.mse_loss(predicted, target)
             optimiser.zero_grad()
             loss.backward()
