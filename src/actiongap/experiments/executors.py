@@ -18,6 +18,7 @@ from typing import IO, Protocol
 
 from actiongap.experiments import worker
 from actiongap.experiments.grid import RunSpec, is_done
+from actiongap.training import one_core
 
 RETRIES = 2
 _STOP_S = 60.0
@@ -125,7 +126,7 @@ def _begin(spec: RunSpec, folder: Path, log: Path) -> subprocess.Popen[bytes]:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=file,
-            env=worker.environment_variables(),
+            env=one_core.environment_variables(),
             start_new_session=True,
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )

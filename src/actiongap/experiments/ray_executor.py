@@ -15,7 +15,7 @@ from typing import Any
 from actiongap.experiments import worker
 from actiongap.experiments.executors import RETRIES, Ended, not_done
 from actiongap.experiments.grid import RunSpec
-from actiongap.training import ray_cluster
+from actiongap.training import one_core, ray_cluster
 
 Files = dict[str, bytes]
 _STOP_S = 60.0
@@ -31,7 +31,7 @@ class RayCluster:
             num_cpus=1,
             max_retries=retries,
             max_calls=1,  # a process for each run, as on this machine's cores
-            runtime_env={"env_vars": worker.ONE_THREAD},
+            runtime_env={"env_vars": one_core.VARIABLES},
         )(train_where_seen)
         self._references: dict[Any, tuple[RunSpec, Path]] = {}
         self._tokens: set[Path] = set()

@@ -16,10 +16,9 @@ from pathlib import Path
 
 from actiongap.analysis import experiment_file, random_policy, scores
 from actiongap.analysis.experiment_file import ExperimentFile
-from actiongap.experiments import worker
 from actiongap.experiments.executors import Executor
 from actiongap.experiments.grid import Experiment, RunSpec, is_done, refuse_conflicts
-from actiongap.training import display, tables
+from actiongap.training import display, one_core, tables
 from actiongap.training.signals import stop_on_signals
 
 _POLL_S = 0.25
@@ -127,7 +126,7 @@ def measure_speeds(environments: Sequence[str]) -> dict[str, float]:
     speeds = {}
     for environment in environments:
         command = [sys.executable, "-m", "actiongap.experiments.worker", "--speed", environment]
-        done = subprocess.run(command, capture_output=True, text=True, env=worker.environment_variables())
+        done = subprocess.run(command, capture_output=True, text=True, env=one_core.environment_variables())
         if done.returncode == 0:
             speeds[environment] = float(done.stdout)
     return speeds

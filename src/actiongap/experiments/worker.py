@@ -18,17 +18,8 @@ from pathlib import Path
 from actiongap.experiments.grid import RunSpec
 from actiongap.training.run_folder import RunFolderBusyError
 
-ONE_THREAD = {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false", "OMP_NUM_THREADS": "1"}
-"""To be in a worker's environment before it imports JAX."""
-
 INTERRUPTED = 130
 _PATIENCE_S = 60.0
-
-
-def environment_variables() -> dict[str, str]:
-    """Those of this process, and what makes a worker use one thread."""
-    flags = " ".join(filter(None, [os.environ.get("XLA_FLAGS"), ONE_THREAD["XLA_FLAGS"]]))
-    return {**os.environ, **ONE_THREAD, "XLA_FLAGS": flags}
 
 
 def train(spec: RunSpec, folder: Path) -> None:

@@ -5,18 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from actiongap.training import one_core
 from actiongap.training.apex.limiter import RateLimiter
 from actiongap.training.apex.members import Calls
 from actiongap.training.apex.settings import ApexSettings
 from actiongap.training.apex.state import State
 from actiongap.training.journal import Journal
 from actiongap.training.task import Task
-
-_WORKER_VARIABLES = {
-    "JAX_PLATFORMS": "cpu",
-    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
-    "OMP_NUM_THREADS": "1",
-}
 
 
 @dataclass
@@ -39,7 +34,7 @@ class Context:
         options: dict[str, Any] = {
             "num_cpus": num_cpus,
             "max_restarts": 0,
-            "runtime_env": {"env_vars": _WORKER_VARIABLES},
+            "runtime_env": {"env_vars": {"JAX_PLATFORMS": "cpu", **one_core.VARIABLES}},
         }
         if here:
             node = self.ray.get_runtime_context().get_node_id()
