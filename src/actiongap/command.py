@@ -1,5 +1,4 @@
-"""The command `actiongap` before anything is imported, and after everything is done: Ctrl-C ends it with a line from its
-first moment to its last."""
+"""The command `actiongap` before anything is imported and when all is done: Ctrl-C is one line, early and late."""
 
 from __future__ import annotations
 
