@@ -8,6 +8,7 @@ from importlib import resources
 from actiongap import operators, playground
 from actiongap.playground.page import _SCRIPTS
 from actiongap.tabular.chain_walk import experiment
+from actiongap.tabular.chain_walk.walk import Walk
 
 from ..cli.conftest import run_apart as run
 
@@ -39,14 +40,13 @@ def test_a_state_cannot_end_the_script():
 
 
 def test_the_state_of_a_chain_walk_holds_its_numbers():
-    made = experiment.run(
-        ["al", "clip_mdqn"], alpha=0.5, clip_ratio=0.7, lower_bound=-3, gamma=0.9, states=5, iterations=7
-    )
+    walk = Walk(alpha=0.5, clip_ratio=0.7, lower_bound=-3, gamma=0.9, states=5, iterations=7)
+    made = experiment.run(["al", "clip_mdqn"], walk)
     assert playground.chain_walk_state(made) == (
         "mdp=chain:5:0.7&gamma=0.9&sweeps=7&k=7&op=al,alpha:0.5"
         "&op=clip_mdqn,alpha:0.5,temperature:0.03,floor:-1,clip_ratio:0.7,lower_bound:-3"
     )
-    noisy = experiment.run(operators.names(), iterations=1, noise=0.25, seed=3)
+    noisy = experiment.run(operators.names(), Walk(iterations=1), noise=0.25, seed=3)
     state = playground.chain_walk_state(noisy)
     assert "&noise=0.25&seed=3&" in state
     assert state.count("op=") == playground.PANELS < len(operators.names())

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from actiongap.cli.arguments import Operators
+from actiongap.tabular.chain_walk.walk import NAMES, Walk
 
 if TYPE_CHECKING:
     from actiongap.tabular.chain_walk.experiment import Experiment
@@ -19,22 +20,16 @@ if TYPE_CHECKING:
 
 _console = Console(highlight=False)
 _DEFAULT = ("dqn", "al", "clip_al")
+_PAPER = Walk()
 
 
 def chainwalk(
     operators: Operators = _DEFAULT,
-    alpha: float = 0.99,
-    clip_ratio: float = 0.9,
-    lower_bound: float | None = None,
-    temperature: float = 0.03,
-    gamma: float = 0.99,
-    states: int = 11,
-    iterations: int = 500,
+    walk: Annotated[Walk, tyro.conf.arg(name="")] = _PAPER,
     noise: float = 0.0,
     seed: int = 0,
     out: Path | None = None,
     json: bool = False,
-    cap: float = 8.0,
     every: Annotated[bool, tyro.conf.arg(name="all")] = False,
     sigmas: tuple[float, ...] = (),
     seeds: int = 20,
@@ -44,18 +39,11 @@ def chainwalk(
     With --sigmas it is another experiment: how the rules stand noise of several sizes, as a table and a figure.
 
     Args:
-        alpha: The scale of the gap term, in [0, 1), of those that have one.
-        clip_ratio: The clip ratio c, in (0, 1), of the clipped ones.
-        lower_bound: The lower bound Q_l of the clipped ones; by default the smallest reward / (1 - gamma).
-        temperature: The temperature of the soft ones.
-        gamma: The discount, in [0, 1).
-        states: The length of the chain, odd.
-        iterations: How often each operator is applied.
+        walk: The chain, and the operators' numbers.
         noise: Standard deviation of an error added to every entry at every application.
         seed: Seed of that error.
         out: Folder for the figures and the page; by default out/chainwalk. With --json nothing is written unless given.
         json: Print the numbers as JSON instead of tables.
-        cap: The cap of the capped ones, in (0, inf].
         every: All operators, and look_ahead, which is for exact sweeps alone.
         sigmas: Sizes of noise: a table and a figure of the loss under each, with 95% intervals over the seeds.
         seeds: How many seeds each size of noise is run with.
@@ -63,13 +51,9 @@ def chainwalk(
     from actiongap.tabular.chain_walk import experiment as chain_walk
 
     if sigmas:
-        _noise(operators, every, sigmas, seeds, out, json, alpha=alpha, clip_ratio=clip_ratio, cap=cap,
-               lower_bound=lower_bound, gamma=gamma, states=states, iterations=iterations)  # fmt: skip
+        _noise(operators, every, sigmas, seeds, out, json, walk)
         return
-    names = chain_walk.NAMES if every else operators
-    experiment = chain_walk.run(
-        names, alpha, clip_ratio, lower_bound, gamma, states, iterations, noise, seed, temperature, cap=cap
-    )
+    experiment = chain_walk.run(NAMES if every else operators, walk, noise, seed)
     if json:
         rows = {name: chain_walk.numbers(trace) for name, trace in experiment.traces.items()}
         print(json_module.dumps(rows, indent=2))
@@ -86,8 +70,7 @@ def show(experiment: Experiment, folder: Path) -> None:
 
     rows = {name: numbers(trace) for name, trace in experiment.traces.items()}
     ablation = {label: numbers(trace) for label, trace in experiment.ablation.items()}
-    states = experiment.mdp.num_states
-    title = f"Chain walk, {states} states, iteration {experiment.iterations}"
+    title = f"Chain walk, {experiment.walk.states} states, iteration {experiment.walk.iterations}"
     _console.print(_table(title, "operator", rows))
     _console.print(_table("Clipped AL by clip ratio, as in the supplement", "clip ratio", ablation))
     pictures = _write(experiment, folder)
@@ -97,13 +80,12 @@ def show(experiment: Experiment, folder: Path) -> None:
 
 
 def _noise(
-    names: Sequence[str], every: bool, sigmas: Sequence[float], seeds: int, out: Path | None, json: bool, **numbers: Any
+    names: Sequence[str], every: bool, sigmas: Sequence[float], seeds: int, out: Path | None, json: bool, walk: Walk
 ) -> None:
     from actiongap.tabular.chain_walk import figures, noise
-    from actiongap.tabular.chain_walk.experiment import NAMES
 
     chosen = NAMES if every else noise.NAMES if tuple(names) == _DEFAULT else tuple(names)
-    study = noise.run(sigmas, chosen, seeds, **numbers)
+    study = noise.run(sigmas, chosen, seeds, walk)
     if json:
         measured = {"losses": study.losses, "gaps": study.gaps}
         rows = {kind: {name: table.tolist() for name, table in of.items()} for kind, of in measured.items()}

@@ -375,5 +375,4 @@ def _reproduce_chain_walk(suite: Any, folder: Path, dry_run: bool) -> None:
 
     print(f"{suite.title} ({suite.paper}): exact, some seconds", flush=True)
     if not dry_run:
-        arguments = dict(suite.chain_walk)
-        show(experiment.run(arguments.pop("operators", ("dqn", "al", "clip_al")), **arguments), folder)
+        show(experiment.run_suite(suite.chain_walk), folder)

@@ -29,21 +29,12 @@ from actiongap import operators
 from actiongap.analysis.checks import problems_of as problems_of_check
 from actiongap.custom_operators import from_name, is_name
 from actiongap.experiments.grid import Experiment, expand, refuse_too_many
+from actiongap.tabular.chain_walk import experiment as chain_walk
 from actiongap.training import files
 from actiongap.training.files import FileError
 
 _LARGEST_BYTES = 1 << 20
 CHAIN_WALK = "chainwalk"
-_CHAIN_WALK_ARGUMENTS = (
-    "operators",
-    "alpha",
-    "clip_ratio",
-    "lower_bound",
-    "gamma",
-    "states",
-    "iterations",
-    "clip_ratios",
-)
 
 
 class SuiteError(ValueError):
@@ -258,7 +249,7 @@ def _problems_of_environments(environments: Sequence[Any]) -> dict[str, str]:
 
 
 def _problems_of_chain_walk(content: Mapping[str, Any]) -> list[str]:
-    allowed = ("title", "paper", *_CHAIN_WALK_ARGUMENTS)
+    allowed = ("title", "paper", *chain_walk.ARGUMENTS)
     found = [f"{key}: there is no such key{_near(key, allowed)}" for key in content if key not in allowed]
     if "title" not in content:
         found.append("title: it is missing")

@@ -49,15 +49,16 @@ def render(state: str = START) -> str:
 
 def chain_walk_state(experiment: Experiment) -> str:
     """The state that shows a chain walk that was run; of its operators as many as the page has panels for."""
-    walk = [f"mdp=chain:{experiment.mdp.num_states}:0.7", f"gamma={_number(experiment.gamma)}"]
+    walk = experiment.walk
+    state = [f"mdp=chain:{walk.states}:0.7", f"gamma={_number(walk.gamma)}"]
     if experiment.noise > 0:
-        walk += [f"noise={_number(experiment.noise)}", f"seed={experiment.seed}"]
-    walk += [f"sweeps={experiment.iterations}", f"k={min(10, experiment.iterations)}"]
+        state += [f"noise={_number(experiment.noise)}", f"seed={experiment.seed}"]
+    state += [f"sweeps={walk.iterations}", f"k={min(10, walk.iterations)}"]
     for name, operator in list(experiment.operators.items())[:PANELS]:
         numbers = {key: getattr(operator, key) for key in _parameters(name)}
         given = [f"{key}:{_number(number)}" for key, number in numbers.items() if number is not False]
-        walk.append("op=" + ",".join([name, *given]))
-    return "&".join(walk)
+        state.append("op=" + ",".join([name, *given]))
+    return "&".join(state)
 
 
 def write(path: Path, state: str = START) -> Path:

@@ -61,8 +61,8 @@ def _play_game(agent: Agent, game: Game, seed: int, steps: int) -> list[Moment]:
 
 
 def _play_hosted(agent: Agent, environment: Environment, seed: int, steps: int) -> list[Moment]:
-    lanes = getattr(environment, "native_num_envs", None) or 1
-    vector = environment.vector(lanes, seed, evaluation=True)
+    num_envs = getattr(environment, "native_num_envs", None) or 1
+    vector = environment.vector(num_envs, seed, evaluation=True)
     observation = vector.reset()
     moments, total = [], 0.0
     picture = vector.render()

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
-from actiongap import operators
-from actiongap.tabular import mdps
+from actiongap.tabular.chain_walk.walk import NAMES, Walk
 from actiongap.tabular.iteration import Trace, iterate
-from actiongap.tabular.look_ahead import LookAhead, Rule
-from actiongap.tabular.mdp import MDP
-from actiongap.tabular.solution import solve
+from actiongap.tabular.look_ahead import Rule
 
 CLIP_RATIOS = (0.6, 0.8, 0.9, 0.95)
 """Those of the supplement's ablation."""
-NAMES = (*operators.names(), "look_ahead")
-"""The family, and what is for exact sweeps alone."""
+_OF_WALK = tuple(field.name for field in fields(Walk))
+ARGUMENTS = ("operators", *_OF_WALK, "noise", "seed", "clip_ratios")
+"""What a suite may say of the experiment."""
 _MOST_FRAMES = 600
 
 
@@ -25,9 +24,7 @@ _MOST_FRAMES = 600
 class Experiment:
     """Traces by label: of the chosen operators, and of clipped AL for each clip ratio of the supplement."""
 
-    mdp: MDP
-    gamma: float
-    iterations: int
+    walk: Walk
     noise: float
     seed: int
     operators: dict[str, Rule]
@@ -37,56 +34,39 @@ class Experiment:
 
 def run(
     names: Sequence[str] = ("dqn", "al", "clip_al"),
-    alpha: float = 0.99,
-    clip_ratio: float = 0.9,
-    lower_bound: float | None = None,
-    gamma: float = 0.99,
-    states: int = 11,
-    iterations: int = 500,
+    walk: Walk | None = None,
     noise: float = 0.0,
     seed: int = 0,
-    temperature: float = 0.03,
     clip_ratios: Sequence[float] = CLIP_RATIOS,
-    cap: float = 8.0,
 ) -> Experiment:
-    """The experiment, by default with the paper's numbers. `lower_bound` None is the paper's R_min / (1 - gamma).
-
-    Clipped AL is run for each of the `clip_ratios` besides.
-    """
+    """The experiment, by default with the paper's numbers. Clipped AL is run for each of the `clip_ratios` besides."""
+    walk = Walk() if walk is None else walk
     if not names:
         raise ValueError(f"no operator was given; the names are: {', '.join(NAMES)}")
-    if iterations < 1:
-        raise ValueError(f"iterations is {iterations}; it must be at least 1")
-    mdp = mdps.chain_walk(states)
-    solution = solve(mdp, gamma)
-    bound = operators.lower_bound(mdp.reward_min, gamma) if lower_bound is None else lower_bound
-    numbers = {"alpha": alpha, "clip_ratio": clip_ratio, "lower_bound": bound, "temperature": temperature, "cap": cap}
+    if walk.iterations < 1:
+        raise ValueError(f"iterations is {walk.iterations}; it must be at least 1")
+    frames = frame_iterations(walk.iterations)
 
-    def traced(operator: Rule) -> Trace:
-        frames = frame_iterations(iterations)
-        return iterate(operator, mdp, gamma, iterations, noise=noise, seed=seed, snapshots=frames, solution=solution)
+    def traced(rule: Rule) -> Trace:
+        place = walk.mdp, walk.gamma, walk.iterations
+        return iterate(rule, *place, noise=noise, seed=seed, snapshots=frames, solution=walk.solution)
 
-    chosen = {name: made(name, **numbers) for name in names}
-    ablation = {f"c = {ratio:g}": made("clip_al", **numbers | {"clip_ratio": ratio}) for ratio in clip_ratios}
+    chosen = {name: walk.rule(name) for name in names}
+    ablation = {f"c = {ratio:g}": walk.rule("clip_al", clip_ratio=ratio) for ratio in clip_ratios}
     return Experiment(
-        mdp,
-        gamma,
-        iterations,
+        walk,
         noise,
         seed,
         chosen,
-        {name: traced(operator) for name, operator in chosen.items()},
-        {label: traced(operator) for label, operator in ablation.items()},
+        {name: traced(rule) for name, rule in chosen.items()},
+        {label: traced(rule) for label, rule in ablation.items()},
     )
 
 
-def made(name: str, **numbers: float) -> Rule:
-    """The named rule with those of the numbers that it has."""
-    if name == "look_ahead":
-        # The range is that of al's alpha.
-        return LookAhead(operators.make("al", alpha=numbers.get("alpha", LookAhead().alpha)).alpha)
-    known = operators.parameters(name)
-    return operators.make(name, **{key: value for key, value in numbers.items() if key in known})
+def run_suite(content: Mapping[str, Any]) -> Experiment:
+    """The experiment that a suite describes, by ARGUMENTS."""
+    others = {"names" if key == "operators" else key: value for key, value in content.items() if key not in _OF_WALK}
+    return run(walk=Walk(**{key: value for key, value in content.items() if key in _OF_WALK}), **others)
 
 
 def frame_iterations(iterations: int) -> list[int]:

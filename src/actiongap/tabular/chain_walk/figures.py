@@ -24,11 +24,11 @@ COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#b
 def write(experiment: Experiment, folder: Path) -> list[Path]:
     """Draw every figure into the folder, as PNG and PDF. Returns the PNG files."""
     folder.mkdir(parents=True, exist_ok=True)
-    early = min(10, experiment.iterations)
+    early = min(10, experiment.walk.iterations)
     drawn = {
         "performance-loss": _losses(experiment.traces),
         f"q-values-{early}": _q_values(experiment, early),
-        f"q-values-{experiment.iterations}": _q_values(experiment, experiment.iterations),
+        f"q-values-{experiment.walk.iterations}": _q_values(experiment, experiment.walk.iterations),
         "ablation-clip-ratio": _ablation(experiment),
     }
     written = []
@@ -116,12 +116,16 @@ def _ablation(experiment: Experiment) -> Figure:
     figure, (left, middle, right) = plt.subplots(
         1, 3, figsize=(12, 3.6), layout="constrained", gridspec_kw={"width_ratios": [1.6, 1, 1]}
     )
-    traces = experiment.ablation
+    traces, last = experiment.ablation, experiment.walk.iterations
     _draw_losses(left, traces)
     left.set_title("Clipped AL by clip ratio")
     for axes, title, heights in [
-        (middle, f"Mean action gap at {experiment.iterations}", [trace.mean_gap[-1] for trace in traces.values()]),
-        (right, rf"Gap deviation $\kappa$ at {experiment.iterations}", [t.gap_deviation[-1] for t in traces.values()]),
+        (middle, f"Mean action gap at {last}", [trace.mean_gap[-1] for trace in traces.values()]),
+        (
+            right,
+            rf"Gap deviation $\kappa$ at {last}",
+            [t.gap_deviation[-1] for t in traces.values()],
+        ),
     ]:
         bars = axes.bar(list(traces), heights, color=COLOURS[: len(traces)])
         axes.bar_label(bars, fmt="%.2f")

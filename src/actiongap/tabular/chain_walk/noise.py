@@ -15,11 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.stats
 
-from actiongap import operators
-from actiongap.tabular import mdps
-from actiongap.tabular.chain_walk.experiment import made
+from actiongap.tabular.chain_walk.walk import Walk
 from actiongap.tabular.iteration import iterate
-from actiongap.tabular.solution import solve
 
 NAMES = ("dqn", "al", "clip_al", "cap_al", "look_ahead")
 
@@ -40,38 +37,26 @@ class Study:
         return tuple(self.losses)
 
 
-def run(
-    sigmas: Sequence[float],
-    names: Sequence[str] = NAMES,
-    seeds: int = 20,
-    alpha: float = 0.99,
-    clip_ratio: float = 0.9,
-    lower_bound: float | None = None,
-    gamma: float = 0.99,
-    states: int = 11,
-    iterations: int = 500,
-    cap: float = 8.0,
-) -> Study:
+def run(sigmas: Sequence[float], names: Sequence[str] = NAMES, seeds: int = 20, walk: Walk | None = None) -> Study:
     """Every rule at every sigma, with `seeds` seeds each; by default with the paper's numbers."""
+    walk = Walk() if walk is None else walk
     if seeds < 2:
         raise ValueError(f"seeds is {seeds}; an interval needs at least 2")
-    if iterations < 5:
-        raise ValueError(f"iterations is {iterations}; a late window needs at least 5")
-    mdp = mdps.chain_walk(states)
-    solution = solve(mdp, gamma)
-    bound = operators.lower_bound(mdp.reward_min, gamma) if lower_bound is None else lower_bound
-    numbers = {"alpha": alpha, "clip_ratio": clip_ratio, "lower_bound": bound, "cap": cap}
-    window = iterations // 5
+    if walk.iterations < 5:
+        raise ValueError(f"iterations is {walk.iterations}; a late window needs at least 5")
+    window = walk.iterations // 5
     losses = {name: np.empty((len(sigmas), seeds)) for name in names}
     gaps = {name: np.empty((len(sigmas), seeds)) for name in names}
     for name in names:
-        rule = made(name, **numbers)
+        rule = walk.rule(name)
         for place, sigma in enumerate(sigmas):
             for seed in range(seeds):
-                trace = iterate(rule, mdp, gamma, iterations, noise=sigma, seed=seed, solution=solution)
+                trace = iterate(
+                    rule, walk.mdp, walk.gamma, walk.iterations, noise=sigma, seed=seed, solution=walk.solution
+                )
                 losses[name][place, seed] = trace.loss[-window:].mean()
                 gaps[name][place, seed] = trace.mean_gap[-window:].mean()
-    return Study(tuple(sigmas), seeds, iterations, window, losses, gaps)
+    return Study(tuple(sigmas), seeds, walk.iterations, window, losses, gaps)
 
 
 def interval(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
