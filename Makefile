@@ -34,9 +34,9 @@ $(VENV)/.docs: $(VENV)/.python $(BUILD_INPUTS)
 	$(PIP) -e ".[docs]"
 	touch $(VENV)/.installed $@
 
-# The documentation as a site, in out/site: a link that leads nowhere ends it with an error.
+# The documentation as a site, in out/site: a warning, or a link that leads nowhere, ends it with an error.
 docs: $(VENV)/.docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+	$(BIN)/python -m tools.docs_site out/site
 	@echo "Open out/site/index.html."
 
 demo: install
