@@ -10,11 +10,13 @@ html_title = f"actiongap {__version__}"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "tools.docs_site.docstrings"]
 exclude_patterns = ["extra"]
 highlight_language = "text"
+# Three dots and two dashes are code more often than not.
+smartquotes = False
 
 # A heading is a place that a link can lead to.
 myst_heading_anchors = 4
 
-autodoc_default_options = {"members": True, "undoc-members": True, "show-inheritance": True}
+autodoc_default_options = {"members": True, "undoc-members": True, "no-value": True}
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 autodoc_mock_imports = ["stable_baselines3", "torch"]

@@ -38,6 +38,18 @@ PARTS = {
 }
 """What the sidebar shows, part by part."""
 
+SHORT_TITLES = {
+    "experiments": "Experiments",
+    "gymnasium": "Gymnasium",
+    "theory": "Theory",
+    "results/index": "Measured",
+    "reproduction": "The paper's experiments",
+    "deviations": "Deviations",
+    "changes": "Changes",
+    "reference/command-line": "Command line",
+}
+"""Where the page's own is long for a sidebar."""
+
 
 def api_place(title: str) -> str:
     return f"reference/{title.lower().replace(' ', '-')}"
@@ -73,5 +85,5 @@ def at_the_end_of(place: str) -> str:
 
 def _tree(places: list[str], *options: str) -> str:
     # From the root of the site, whichever page this stands on.
-    lines = ["", "```{toctree}", *options, "", *(f"/{place}" for place in places), "```", ""]
-    return "\n".join(lines)
+    short = [f"{SHORT_TITLES[place]} </{place}>" if place in SHORT_TITLES else f"/{place}" for place in places]
+    return "\n".join(["", "```{toctree}", *options, "", *short, "```", ""])

@@ -1,4 +1,4 @@
-"""Docstrings as they are written here, turned into what Sphinx reads.
+"""Docstrings as they are written here, turned into what Sphinx reads; and what of the code it is to show.
 
 A docstring is paragraphs, with code between single backticks. A paragraph that is indented, or laid out in columns, is
 shown as it stands. Everything else means itself: a star or a bar is a letter of a formula.
@@ -6,6 +6,7 @@ shown as it stands. Everything else means itself: a star or a bar is a letter of
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from typing import Any
@@ -13,12 +14,28 @@ from typing import Any
 
 def setup(app: Any) -> dict[str, Any]:
     """Sphinx calls this for each of the extensions that docs/conf.py names."""
-    app.connect("autodoc-process-docstring", _process)
+    app.connect("autodoc-process-docstring", _docstring)
+    app.connect("autodoc-process-signature", _signature)
+    app.connect("autodoc-skip-member", _is_skipped)
     return {"parallel_read_safe": True}
 
 
-def _process(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+def _docstring(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
     lines[:] = as_restructured_text(lines)
+
+
+def _signature(app: Any, what: str, name: str, thing: Any, *rest: Any) -> tuple[str, str] | None:
+    """That of a class is its own __init__'s: a library that is not installed has a stand-in, which takes anything."""
+    from sphinx.util.inspect import signature, stringify_signature
+
+    if what != "class" or "__init__" not in vars(thing) or not thing.__module__.startswith("actiongap."):
+        return None
+    return stringify_signature(signature(thing.__init__, bound_method=True), show_return_annotation=False), ""
+
+
+def _is_skipped(app: Any, what: str, name: str, thing: Any, skipped: bool, options: Any) -> bool | None:
+    """The named operators are functions, too, all with `make`'s docstring: the family's page has them."""
+    return True if isinstance(thing, functools.partial) else None
 
 
 def as_restructured_text(lines: list[str]) -> list[str]:

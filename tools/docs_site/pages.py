@@ -178,7 +178,9 @@ What `import actiongap` holds, and where it is described:
 
 
 def _api(title: str, modules: tuple[str, ...]) -> str:
-    parts = [f"## {module}\n\n```{{eval-rst}}\n.. automodule:: actiongap.{module}\n```\n" for module in modules]
+    parts = [
+        f"## actiongap.{module}\n\n```{{eval-rst}}\n.. automodule:: actiongap.{module}\n```\n" for module in modules
+    ]
     return f"# {title}\n\n" + "\n".join(parts)
 
 
