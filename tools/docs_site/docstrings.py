@@ -30,7 +30,8 @@ def _signature(app: Any, what: str, name: str, thing: Any, *rest: Any) -> tuple[
 
     if what != "class" or "__init__" not in vars(thing) or not thing.__module__.startswith("actiongap."):
         return None
-    return stringify_signature(signature(thing.__init__, bound_method=True), show_return_annotation=False), ""
+    own = signature(thing.__init__, bound_method=True)
+    return stringify_signature(own, show_return_annotation=False, unqualified_typehints=True), ""
 
 
 def _is_skipped(app: Any, what: str, name: str, thing: Any, skipped: bool, options: Any) -> bool | None:
