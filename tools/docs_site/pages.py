@@ -73,7 +73,8 @@ def _with_the_playground(text: str) -> str:
     text = text.replace("\n\n", f"\n\n{frame}\n\n{alone}\n\n", 1)
 
     def opened(state: re.Match[str]) -> str:
-        return f'<a href="{PLAYGROUND}{html.escape(state[1])}">open</a> {state[0]}'
+        told = html.escape(state[1])
+        return f'<a class="state" href="{PLAYGROUND}{told}"><code>{told}</code></a>'
 
     return re.sub(r"`(#mdp=[^`]+)`", opened, text)
 
