@@ -27,16 +27,16 @@ $(VENV)/.test: $(VENV)/.python $(BUILD_INPUTS)
 
 $(VENV)/.all: $(VENV)/.python $(BUILD_INPUTS)
 	$(PIP) $(TORCH)
-	$(PIP) -e ".[test,bench,tensorboard,atari,box2d,ray,browser]"
+	$(PIP) -e ".[test,bench,tensorboard,atari,box2d,ray,browser,docs]"
 	touch $(VENV)/.installed $(VENV)/.test $@
 
 $(VENV)/.docs: $(VENV)/.python $(BUILD_INPUTS)
 	$(PIP) -e ".[docs]"
 	touch $(VENV)/.installed $@
 
-# The documentation as a site, in out/site: a link that leads nowhere ends it with an error.
+# The documentation as a site, in out/site: a warning, or a link that leads nowhere, ends it with an error.
 docs: $(VENV)/.docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+	$(BIN)/python -m tools.docs_site out/site
 	@echo "Open out/site/index.html."
 
 demo: install

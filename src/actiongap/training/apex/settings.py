@@ -9,7 +9,7 @@ A preset says only what is Ape-X's own. The network, the optimiser, gamma, the l
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -17,36 +17,44 @@ import numpy as np
 from actiongap.learning.settings import Settings
 
 
+def _setting(default: Any, meaning: str) -> Any:
+    return field(default=default, metadata={"meaning": meaning})
+
+
 @dataclass(frozen=True)
 class ApexSettings:
     """Plain numbers and switches, kept in settings.json."""
 
-    # Who plays, and how much at a time. Weights are renewed at the start of a block.
-    actors: int = 8
-    envs_per_actor: int = 1
-    block_steps: int = 100
-    epsilon_base: float = 0.4
-    epsilon_exponent: float = 7.0
+    # Who plays, and how much at a time.
+    actors: int = _setting(8, "processes that play")
+    envs_per_actor: int = _setting(1, "environments that each of them plays")
+    block_steps: int = _setting(100, "steps that an actor sends at a time; its weights are renewed before each block")
+    epsilon_base: float = _setting(0.4, "the largest share of random actions, that of the first environment")
+    epsilon_exponent: float = _setting(7.0, "environment i of N has base^(1 + exponent i / (N - 1))")
     # Replay.
-    shards: int = 1
-    prioritised: bool = False
-    priority_exponent: float = 0.6
-    importance_exponent: float = 0.4
-    # How often a transition is drawn on average; 0: as often as in one process, batch_size * updates_per_step.
-    samples_per_insert: float = 0.0
-    # How many samples the learner may be ahead, or behind; 0: what fits the sizes of blocks and batches.
-    samples_tolerance: float = 0.0
-    # Whether actors wait for a learner that is too far behind. The learner always waits if it is too far ahead.
-    actors_wait: bool = True
+    shards: int = _setting(1, "processes that share the replay")
+    prioritised: bool = _setting(False, "draw by priority instead of evenly")
+    priority_exponent: float = _setting(0.6, "how much priorities count; 0: evenly")
+    importance_exponent: float = _setting(0.4, "how far the loss makes up for uneven draws; 1: in full")
+    samples_per_insert: float = _setting(
+        0.0, "how often a transition is drawn on average; 0: as often as in one process, batch_size * updates_per_step"
+    )
+    samples_tolerance: float = _setting(
+        0.0, "samples that the learner may be ahead, or behind; 0: what fits the sizes of blocks and batches"
+    )
+    actors_wait: bool = _setting(
+        True, "actors wait for a learner that is too far behind; the learner always waits if it is too far ahead"
+    )
     # The learner.
-    target_period_updates: int = 250
-    publish_updates: int = 20
-    prefetched_requests: int = 2
-    # How often in a row an actor or a shard may fail before the run stops; and whether checkpoints hold the replay.
-    max_restarts: int = 3
-    save_replay: bool = True
-    # Seconds without an answer after which an actor, a shard or the evaluator counts as failed; 0: never.
-    call_limit_s: float = 600.0
+    target_period_updates: int = _setting(250, "the target network follows once in so many updates")
+    publish_updates: int = _setting(20, "actors are offered new weights once in so many updates")
+    prefetched_requests: int = _setting(2, "batches that the learner asks for ahead")
+    # Failures.
+    max_restarts: int = _setting(3, "how often in a row an actor or a shard may fail before the run stops")
+    save_replay: bool = _setting(True, "checkpoints hold the replay")
+    call_limit_s: float = _setting(
+        600.0, "seconds without an answer after which an actor, a shard or the evaluator counts as failed; 0: never"
+    )
 
 
 PRESETS: dict[str, tuple[ApexSettings, dict[str, Any]]] = {
@@ -74,7 +82,7 @@ def preset(name: str = "paper", **overrides: Any) -> tuple[ApexSettings, dict[st
     """A preset by its name: Ape-X's own settings, with these overrides, and what it sets of `Settings`."""
     if name not in PRESETS:
         raise ValueError(f"there is no preset {name!r}; there are: {', '.join(PRESETS)}")
-    known = [field.name for field in fields(ApexSettings)]
+    known = [each.name for each in fields(ApexSettings)]
     for key in overrides:
         if key not in known:
             raise ValueError(f"Ape-X has no setting {key!r}; it has: {', '.join(known)}")
@@ -102,14 +110,14 @@ def split(kept: dict[str, Any]) -> tuple[ApexSettings | None, dict[str, Any]]:
 
 def check(apex: ApexSettings, settings: Settings) -> None:
     """Refuse what is out of range, and what does not fit together."""
-    for field in fields(ApexSettings):
-        value, default = getattr(apex, field.name), field.default
+    for each in fields(ApexSettings):
+        value, default = getattr(apex, each.name), each.default
         kind: Any = bool if isinstance(default, bool) else (int if isinstance(default, int) else (int, float))
         if not isinstance(value, kind) or (isinstance(value, bool) and not isinstance(default, bool)):
-            raise ValueError(f"{field.name} is {value!r}; it must be like {default!r}")
-        least = 0 if isinstance(default, float) or field.name == "max_restarts" else 1
+            raise ValueError(f"{each.name} is {value!r}; it must be like {default!r}")
+        least = 0 if isinstance(default, float) or each.name == "max_restarts" else 1
         if not isinstance(default, bool) and not least <= value < float("inf"):
-            raise ValueError(f"{field.name} is {value!r}; it must be {least} or more")
+            raise ValueError(f"{each.name} is {value!r}; it must be {least} or more")
     if apex.epsilon_base > 1:
         raise ValueError(f"epsilon_base is {apex.epsilon_base}; it must be in [0, 1]")
     block = apex.block_steps * apex.envs_per_actor
