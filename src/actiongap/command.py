@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from actiongap.training.signals import INTERRUPTED, stopping_at_once
+from actiongap.training.signals import INTERRUPTED, remembering, stopping_at_once
 
 
 def main() -> None:
@@ -13,7 +13,8 @@ def main() -> None:
     with stopping_at_once():
         from actiongap import cli
     try:
-        cli.main()
+        with remembering():
+            cli.main()
     except SystemExit as end:
         if end.code != INTERRUPTED or "ray" in sys.modules:  # Ray ends its processes on the way out
             raise
