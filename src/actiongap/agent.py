@@ -24,7 +24,7 @@ from actiongap.games.core import Game
 from actiongap.learning.learner import LearnerState
 from actiongap.learning.settings import Settings
 from actiongap.operators import Operator
-from actiongap.training import checkpoint, compilation, display, loop, task
+from actiongap.training import checkpoint, compilation, display, export, loop, task
 from actiongap.training.apex.settings import ApexSettings
 from actiongap.training.callbacks import Callback
 from actiongap.training.evaluation import Episodes
@@ -224,6 +224,14 @@ class Agent:
         chosen = np.uint32(self.seed if seed is None else seed)
         played = program.evaluate(learned.learner.online, chosen, np.int32(learned.step))
         return Episodes(*(np.asarray(column) for column in played))  # type: ignore[arg-type]
+
+    def export(self, path: str | Path) -> None:
+        """Write the network for other programs, with the settings in it: a .onnx file, or a .safetensors file.
+
+        An ONNX model takes observations as `q_values` does, and gives the same. safetensors has the arrays by name.
+        """
+        learned = self._current()
+        export.write(path, self._task, self.operator, learned.step, learned.learner.online)
 
     def save(self, folder: str | Path) -> None:
         """Keep the agent in a folder, with all that it takes to go on learning."""
