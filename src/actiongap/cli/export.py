@@ -7,14 +7,15 @@ from pathlib import Path
 import tyro
 
 
-def export(run: tyro.conf.Positional[Path], out: Path) -> None:
+def export(run: tyro.conf.Positional[Path], out: Path, best: bool = False) -> None:
     """Write the network of a run as a file that other programs read, with the run's settings in it.
 
     Args:
         run: The folder of a run.
         out: The file: an ONNX model, NAME.onnx, or the arrays by name, NAME.safetensors (needs the extra `export`).
+        best: The network of the best evaluation, of a run with keep_best=true, in place of the last one.
     """
     from actiongap.agent import Agent
 
-    Agent.load(run).export(out)
+    Agent.load(run, best=best).export(out)
     print(out)
