@@ -125,7 +125,7 @@ def watch(
         run: The folder of a run.
         steps: How many steps.
         seed: Another seed is another game.
-        out: The GIF; by default out/watch-RUN.gif.
+        out: The GIF; by default out/watch-RUN.gif, or out/watch-RUN-best.gif.
         best: The network of the best evaluation, of a run with keep_best=true, in place of the last one.
     """
     from actiongap.agent import Agent
@@ -133,7 +133,8 @@ def watch(
     from actiongap.games.rendering import save_gif
     from actiongap.training.watch import frames
 
-    path = Path("out") / f"watch-{run.resolve().name}.gif" if out is None else out
+    name = run.resolve().name + "-best" * best
+    path = Path("out") / f"watch-{name}.gif" if out is None else out
     agent = Agent.load(run, best=best)
     path.parent.mkdir(parents=True, exist_ok=True)
     save_gif(frames(agent, seed, steps), path, fps=catalogue.frames_per_second(agent.environment.name))
