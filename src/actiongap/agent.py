@@ -9,6 +9,7 @@ agent = Agent.load("runs/breakout")
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,8 @@ from actiongap.games.core import Game
 from actiongap.learning.learner import LearnerState
 from actiongap.learning.settings import Settings
 from actiongap.operators import Operator
-from actiongap.training import checkpoint, compilation, display, loop, task
+from actiongap.training import best as best_networks
+from actiongap.training import checkpoint, compilation, display, export, loop, tables, task
 from actiongap.training.apex.settings import ApexSettings
 from actiongap.training.callbacks import Callback
 from actiongap.training.evaluation import Episodes
@@ -41,6 +43,8 @@ class _Learned:
     learner: LearnerState
     reward_min: float
     history: History
+    goes_on: bool = True
+    """False of the best network of a run, which is all that was kept of its step."""
 
 
 class Agent:
@@ -150,6 +154,7 @@ class Agent:
         With `apex`, or where the agent was made with a preset of it, learn by Ape-X: actors on the Ray cluster at the
         address, or on one that is started here for the purpose. An agent that learned one way cannot go on the other.
         """
+        self._refuse_what_cannot_go_on()
         stop = self._stop(steps)
         if apex is not None and apex != self._task.apex:
             if self._learned is not None:
@@ -225,18 +230,27 @@ class Agent:
         played = program.evaluate(learned.learner.online, chosen, np.int32(learned.step))
         return Episodes(*(np.asarray(column) for column in played))  # type: ignore[arg-type]
 
+    def export(self, path: str | Path) -> None:
+        """Write the network for other programs, with the settings in it: a .onnx file, or a .safetensors file.
+
+        An ONNX model takes observations as `q_values` does, and gives the same. safetensors has the arrays by name.
+        """
+        learned = self._current()
+        export.write(path, self._task, self.operator, learned.step, learned.learner.online)
+
     def save(self, folder: str | Path) -> None:
         """Keep the agent in a folder, with all that it takes to go on learning."""
         if self._task.apex is not None:
             raise ValueError("an agent that learns by Ape-X is kept by the folder given to learn")
+        self._refuse_what_cannot_go_on()
         opened = self._open(Path(folder))
         try:
             training, history = self._take_up()
             opened.restore(history.rows, history.episodes)
             loop.save(self._task, training, history, opened)
-            Journal(self._task, history, opened, display.Silent()).set_status(
-                "finished", training.step, training.reward_min
-            )
+            journal = Journal(self._task, history, opened, display.Silent())
+            journal.write_best()
+            journal.set_status("finished", training.step, training.reward_min)
         finally:
             opened.close()
 
@@ -248,18 +262,23 @@ class Agent:
         network: NetworkBuilder | None = None,
         optimiser: optax.GradientTransformation | None = None,
         operator: Any = None,
+        best: bool = False,
     ) -> Agent:
         """The agent of a folder, as it was at its last checkpoint. What is one's own, environment, network or
         optimiser, is given again; an operator, too, if its function is in no module, but in a script or a notebook. The
-        replay stays on disk until the agent goes on learning."""
+        replay stays on disk until the agent goes on learning.
+
+        If `best`, the agent as it was at the best evaluation of a run with keep_best=True: it acts, and does not learn.
+        """
         record = read_settings(folder)
         try:
             agent = cls.of_task(task.from_record(record, environment, network, optimiser, operator))
         except ValueError as error:
             raise RunFolderError(f"{Path(folder) / 'settings.json'}: {error}") from error
         agent._home = Path(folder).resolve()
-        path = Path(folder) / CHECKPOINT
-        if checkpoint.exists(path):
+        if best:
+            agent._learned = _load_best(agent._task, Path(folder))
+        elif checkpoint.exists(Path(folder) / CHECKPOINT):
             agent._learned = _load(agent._task, Path(folder))
         return agent
 
@@ -276,6 +295,13 @@ class Agent:
         if stop >= 2**31:
             raise ValueError(f"{stop:,} steps in all are more than the counters hold; at most 2^31 - 1")
         return stop
+
+    def _refuse_what_cannot_go_on(self) -> None:
+        if self._learned is not None and not self._learned.goes_on:
+            raise ValueError(
+                f"this agent is the best network of {self._home}, without what it takes to learn or to be saved: "
+                "load the run without best to go on with it; export writes the network"
+            )
 
     def _current(self) -> _Learned:
         if self._learned is None:
@@ -327,8 +353,20 @@ def _load(of: task.Task, folder: Path) -> _Learned:
     """The learner of a checkpoint, without the replay."""
     path = folder / CHECKPOINT
     prefix = "" if of.apex is not None else ".learner"
-    arrays, kept = checkpoint.read(path, lambda name: name == ".reward_min" or name.startswith(prefix))
+
+    def is_wanted(name: str) -> bool:
+        return name == ".reward_min" or (name.startswith(prefix) and not best_networks.is_of_best(name))
+
+    arrays, kept = checkpoint.read(path, is_wanted)
     reward_min = float(arrays.pop(".reward_min", kept.get("reward_min", 0.0)))
     like = jax.eval_shape(of.program.init_learner, jax.ShapeDtypeStruct((), np.uint32))
     learner = jax.tree.map(jnp.asarray, checkpoint.arrange(arrays, like, path, prefix))
     return _Learned(kept["step"], learner, reward_min, History.read(folder, kept))
+
+
+def _load_best(of: task.Task, folder: Path) -> _Learned:
+    """The best network of a run, with the rows up to it. The rest of the learner is as at the start, and not used."""
+    found = best_networks.read(of, folder)
+    learner = of.program.init_learner(np.uint32(of.seed))._replace(online=jax.tree.map(jnp.asarray, found.network))
+    rows = tables.read_first(folder / "metrics.csv", math.inf, found.step, lenient=True)
+    return _Learned(found.step, learner, found.reward_min, History(rows), goes_on=False)

@@ -34,7 +34,7 @@ sys.path.append(str(Path(__file__).parents[1] / "training"))
 
 from tiny_game import CORRIDOR, QUICK
 
-TABLES_AND_CHECKPOINT = ("metrics.csv", "episodes.csv", "checkpoint")
+COMPARED = ("metrics.csv", "episodes.csv", "checkpoint", "best")
 _LIMIT_S = 1800.0
 _COMPARE = (
     *("compare", "pixelcopter", "--algos", "dqn", "clip_al", "--seeds", "1", "--steps", "300", "--cores", "2"),
@@ -45,13 +45,14 @@ _COMPARE = (
 
 def fused(out: Path) -> None:
     """A game, in one compiled program."""
-    settings = {**QUICK, "evaluation_period_steps": 1000, "epsilon_decay_steps": 5000}
+    settings = {**QUICK, "evaluation_period_steps": 1000, "epsilon_decay_steps": 5000, "keep_best": True}
     agents.Agent("clip_al", CORRIDOR, seed=5, **settings).learn(5_500, out=out, progress=False, checkpoint_seconds=0)
 
 
 def hosted(out: Path) -> None:
     """An environment of Gymnasium."""
     settings = {**QUICK, "evaluation_period_steps": 200, "evaluation_episodes": 2, "evaluation_limit_steps": 30}
+    settings["keep_best"] = True
     agents.Agent("al", "CartPole-v1", seed=2, **settings).learn(900, out=out, progress=False, checkpoint_seconds=0)
 
 
@@ -223,7 +224,7 @@ class Harness:
 
 def contents(out: Path) -> dict[str, bytes]:
     """What has to be the same: of one run, or of all runs below a folder."""
-    found = [path for path in sorted(out.rglob("*")) if path.name in TABLES_AND_CHECKPOINT]
+    found = [path for path in sorted(out.rglob("*")) if path.name in COMPARED]
     return {str(path.relative_to(out)): path.read_bytes() for path in found}
 
 

@@ -68,6 +68,7 @@ PINNED: dict[str, tuple[tuple[Any, str], ...]] = {
     "evaluation_period_steps": ((5_000, "P"), (5_000, "P"), (10_000, "P"), (10_000, "P")),
     "evaluation_episodes": ((10, "P"), (10, "P"), (10, "d"), (10, "d")),
     "evaluation_limit_steps": ((10_000, "d"), (10_000, "d"), (27_000, "o"), (27_000, "o")),
+    "keep_best": ((False, "d"), (False, "d"), (False, "d"), (False, "d")),
 }
 
 

@@ -21,7 +21,7 @@ class Tell:
     def on_row(self, step, row): print(step, flush=True)
     def on_end(self, status): print(status, flush=True)
 
-settings = {**QUICK, "evaluation_period_steps": 1000, "epsilon_decay_steps": 5000}
+settings = {**QUICK, "evaluation_period_steps": 1000, "epsilon_decay_steps": 5000, "keep_best": True}
 agent = Agent("clip_al", CORRIDOR, seed=5, **settings)
 try:
     agent.learn(12_000, progress=False, out=sys.argv[2], callbacks=[Tell()], checkpoint_seconds=0)
@@ -45,7 +45,7 @@ def finish(out: Path) -> str:
 
 
 def contents(out: Path) -> dict[str, bytes]:
-    return {name: (out / name).read_bytes() for name in ("metrics.csv", "episodes.csv", "checkpoint")}
+    return {name: (out / name).read_bytes() for name in ("metrics.csv", "episodes.csv", "checkpoint", "best")}
 
 
 @pytest.fixture(scope="module")

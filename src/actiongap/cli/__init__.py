@@ -21,6 +21,7 @@ from actiongap.cli.analyse import analyse
 from actiongap.cli.arguments import REGISTRY
 from actiongap.cli.chain_walk import chainwalk
 from actiongap.cli.experiments import compare, list_all, random_scores, report, reproduce, runs
+from actiongap.cli.export import export
 from actiongap.cli.playground import playground
 from actiongap.cli.settings import settings
 from actiongap.cli.verification import verify
@@ -66,6 +67,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "train": _with_jax(train),
     "evaluate": _with_jax(evaluate),
     "watch": _with_jax(watch),
+    "export": _with_jax(export),
     "analyse": _with_jax(analyse),
     "compare": _with_jax(compare),
     "reproduce": _with_jax(reproduce),

@@ -94,19 +94,20 @@ def train(
     print(f"{folder}: {agent.step:,} steps{score}")
 
 
-def evaluate(run: tyro.conf.Positional[Path], episodes: int = 10, seed: int | None = None) -> None:
+def evaluate(run: tyro.conf.Positional[Path], episodes: int = 10, seed: int | None = None, best: bool = False) -> None:
     """Let a trained agent play, greedily, and print its undiscounted returns.
 
     Args:
         run: The folder of a run.
         episodes: How many.
         seed: Another seed plays other episodes.
+        best: The network of the best evaluation, of a run with keep_best=true, in place of the last one.
     """
     import numpy as np
 
     from actiongap.agent import Agent
 
-    agent = Agent.load(run)
+    agent = Agent.load(run, best=best)
     played = agent.evaluate(episodes, seed)
     spread = f", standard deviation {np.std(played.returns):.2f}" if episodes > 1 else ""
     cut = f", {int(np.sum(played.cut))} cut at the limit" if np.any(played.cut) else ""
@@ -115,22 +116,26 @@ def evaluate(run: tyro.conf.Positional[Path], episodes: int = 10, seed: int | No
     print("returns: " + ", ".join(f"{each:g}" for each in played.returns))
 
 
-def watch(run: tyro.conf.Positional[Path], steps: int = 300, seed: int = 0, out: Path | None = None) -> None:
+def watch(
+    run: tyro.conf.Positional[Path], steps: int = 300, seed: int = 0, out: Path | None = None, best: bool = False
+) -> None:
     """Write a GIF of a trained agent playing, with its Q-values and its action gap beside the game.
 
     Args:
         run: The folder of a run.
         steps: How many steps.
         seed: Another seed is another game.
-        out: The GIF; by default out/watch-RUN.gif.
+        out: The GIF; by default out/watch-RUN.gif, or out/watch-RUN-best.gif.
+        best: The network of the best evaluation, of a run with keep_best=true, in place of the last one.
     """
     from actiongap.agent import Agent
     from actiongap.games import catalogue
     from actiongap.games.rendering import save_gif
     from actiongap.training.watch import frames
 
-    path = Path("out") / f"watch-{run.resolve().name}.gif" if out is None else out
-    agent = Agent.load(run)
+    name = run.resolve().name + "-best" * best
+    path = Path("out") / f"watch-{name}.gif" if out is None else out
+    agent = Agent.load(run, best=best)
     path.parent.mkdir(parents=True, exist_ok=True)
     save_gif(frames(agent, seed, steps), path, fps=catalogue.frames_per_second(agent.environment.name))
     print(path)

@@ -163,6 +163,15 @@ def make_network(
     raise ValueError(f"network is {kind!r}; it must be one of auto, minatar, mlp, nature, small_images")
 
 
+def named_arrays(network: Any) -> dict[str, np.ndarray]:
+    """The arrays of a network, also of one's own, by the path to each in it, such as weights.0 or head.bias."""
+    leaves = jax.tree_util.tree_leaves_with_path(network)
+    named = {jax.tree_util.keystr(path, simple=True, separator="."): np.asarray(leaf) for path, leaf in leaves}
+    if len(named) < len(leaves):
+        raise ValueError("two arrays of the network have the same path, such as a.b: give its parts other names")
+    return named
+
+
 def _choose(shape: tuple[int, ...], dtype: np.dtype) -> str:
     if _is_image(shape, 3) and dtype.kind == "b":
         return "minatar"

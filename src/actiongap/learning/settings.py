@@ -89,6 +89,7 @@ class Settings:
     evaluation_period_steps: int = _setting(5_000, _AT_LEAST_1, "greedy evaluation once in so many steps")
     evaluation_episodes: int = _setting(10, _AT_LEAST_1, "episodes of an evaluation")
     evaluation_limit_steps: int = _setting(10_000, _AT_LEAST_1, "an evaluation's episode without an end is cut here")
+    keep_best: bool = _setting(False, _ANY, "keep the network of the best evaluation, too, in the file `best`")
 
 
 _FIELDS = {each.name: each for each in fields(Settings)}
@@ -113,7 +114,12 @@ ATARI_DQN = PRESETS["atari_dqn"]
 _RENAMED = {"duelling": "dueling"}
 """Settings that had another name before."""
 
-_ADDED_LATER: Mapping[str, Any] = {"num_envs": 1, "time_limit_as_termination": False, "steps_per_update": 1}
+_ADDED_LATER: Mapping[str, Any] = {
+    "num_envs": 1,
+    "time_limit_as_termination": False,
+    "steps_per_update": 1,
+    "keep_best": False,
+}
 """What a run did before the setting was there, whatever its default is now."""
 
 

@@ -17,7 +17,7 @@ import json
 import os
 import struct
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -57,14 +57,24 @@ def previous(path: str | Path) -> Path:
     return Path(path).with_name(Path(path).name + ".previous")
 
 
-def save(path: str | Path, tree: Any, metadata: dict[str, Any]) -> None:
-    """Write a pytree of arrays and some JSON; the checkpoint that was at `path` is kept as the previous one."""
+def save(
+    path: str | Path,
+    tree: Any,
+    metadata: dict[str, Any],
+    more: Mapping[str, Any] | None = None,
+    keep_previous: bool = True,
+) -> None:
+    """Write a pytree of arrays and some JSON; the checkpoint that was at `path` is kept as the previous one.
+
+    `more` are further trees, by a prefix that sets the names of their arrays apart from those of the first.
+    """
     path = Path(path)
+    leaves = [pair for prefix, each in {"": tree, **(more or {})}.items() for pair in _named_leaves(each, prefix)]
     partial = path.with_name(path.name + ".partial")
     try:
         partial.unlink(missing_ok=True)  # a leftover, or a link that somebody put there
         with open(partial, "xb+") as file:
-            digest = _write(file, tree, metadata)
+            digest = _write(file, leaves, metadata)
             file.flush()
             os.fsync(file.fileno())
             file.seek(_PREFIX.size)
@@ -75,7 +85,7 @@ def save(path: str | Path, tree: Any, metadata: dict[str, Any]) -> None:
         kept = "the last good one is kept" if exists(path) else "there is none yet"
         raise CheckpointError(f"could not write the checkpoint {path}: {error.strerror or error}; {kept}") from error
     # A damaged checkpoint must never take the place of a good previous one.
-    if path.exists() and _is_whole(path):
+    if keep_previous and path.exists() and _is_whole(path):
         os.replace(path, previous(path))
     os.replace(partial, path)
     _written[path.absolute()] = _signature(path)
@@ -116,7 +126,7 @@ def read(
 
 def arrange(arrays: dict[str, np.ndarray], like: Any, path: str | Path, prefix: str = "") -> Any:
     """The arrays in the structure of `like`, whose names (after the prefix), types and shapes they must have."""
-    wanted = [(prefix + name, leaf) for name, leaf in _named_leaves(like)]
+    wanted = _named_leaves(like, prefix)
     found = {name: (array.dtype.name, array.shape) for name, array in arrays.items()}
     expected = {name: (np.dtype(leaf.dtype).name, tuple(leaf.shape)) for name, leaf in wanted}
     if found != expected:
@@ -128,9 +138,8 @@ def arrange(arrays: dict[str, np.ndarray], like: Any, path: str | Path, prefix: 
     return jax.tree.unflatten(jax.tree.structure(like), [arrays[name] for name, _ in wanted])
 
 
-def _write(file: IO[bytes], tree: Any, metadata: dict[str, Any]) -> bytes:
+def _write(file: IO[bytes], leaves: list[tuple[str, Any]], metadata: dict[str, Any]) -> bytes:
     """Write all of it, with the digest put in last; gives the digest."""
-    leaves = _named_leaves(tree)
     entries, offset = [], 0
     for name, leaf in leaves:
         array = np.asarray(leaf)
@@ -224,8 +233,8 @@ def _describe(entry: tuple[str, tuple[int, ...]] | None) -> str:
     return "absent" if entry is None else f"{entry[0]}{list(entry[1])}"
 
 
-def _named_leaves(tree: Any) -> list[tuple[str, Any]]:
-    return [(jax.tree_util.keystr(path), leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(tree)]
+def _named_leaves(tree: Any, prefix: str = "") -> list[tuple[str, Any]]:
+    return [(prefix + jax.tree_util.keystr(path), leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(tree)]
 
 
 def _hasher(version: int) -> Any:

@@ -108,12 +108,12 @@ def to_json(value: Any) -> Any:
     return value
 
 
-def replace(path: Path, text: str) -> None:
-    """Replace the file by this text: at any moment there is the old file or the new one."""
+def replace(path: Path, content: str | bytes) -> None:
+    """Replace the file by this text, or by these bytes: at any moment there is the old file or the new one."""
     partial = path.with_name(f"{path.name}.{os.getpid()}-{secrets.token_hex(4)}{PARTIAL}")
     try:
-        with open(partial, "x", encoding="utf-8", newline="") as file:
-            file.write(text)
+        with open(partial, "xb") as file:
+            file.write(content.encode("utf-8") if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(partial, path)

@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 import time
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from actiongap.training import rows, tables
+from actiongap.training import best, rows, tables
+from actiongap.training.best import Best
 from actiongap.training.callbacks import Callback
 from actiongap.training.display import Display, Moment, Pace
 from actiongap.training.evaluation import Episodes
@@ -39,6 +40,8 @@ class History:
     def __init__(self, metrics: Sequence[Row] = (), episodes: Sequence[Row] = (), last: Row | None = None) -> None:
         """`last` is the row of the end, if that lies between two regular ones."""
         self.metrics, self.episodes, self.last = list(metrics), list(episodes), last
+        self.best: Best | None = None
+        """The network of the best of the regular rows, where it is kept."""
 
     @property
     def rows(self) -> list[Row]:
@@ -118,6 +121,7 @@ class Journal:
         self._row_at, self._row_step = time.monotonic(), step
         if self.folder is not None:
             self.folder.restore(self.history.metrics, self.history.episodes)
+            self.write_best()
         self.set_status("running", step, reward_min, **more)
         if step == 0 and self.task.note is not None:
             self.note(self.task.note)
@@ -127,8 +131,17 @@ class Journal:
         is_last = step >= stop and not any(row["step"] == step for row in self.history.rows[-1:])
         return step >= self.next_row or is_last
 
-    def add(self, step: int, played: Episodes, training: Row, evaluation_s: float, **of_timing: Any) -> bool:
-        """Tell a row; gives whether it was a regular one."""
+    def add(
+        self,
+        step: int,
+        played: Episodes,
+        training: Row,
+        evaluation_s: float,
+        reward_min: float,
+        network: Callable[[], Any],
+        **of_timing: Any,
+    ) -> bool:
+        """Tell a row; gives whether it was a regular one. `network` gives a copy of what played, as NumPy's arrays."""
         row, episodes = rows.evaluation(step, played) | training, rows.episodes(step, played)
         is_regular = step >= self.next_row
         if is_regular:
@@ -143,6 +156,10 @@ class Journal:
             self.folder.add("episodes.csv", episodes)
             self.folder.add("timing.csv", [rows.timing(step, speed, evaluation_s) | of_timing])
             self.folder.add("metrics.csv", [row])
+        evaluated = row["evaluation_return"]
+        if self.task.settings.keep_best and is_regular and best.is_better(evaluated, self.history.best):
+            self.history.best = Best(step, evaluated, reward_min, network())
+            self.write_best()
         self._row_at, self._row_step = now, step
         if row["evaluation_cut"]:
             limit = self.task.settings.evaluation_limit_steps
@@ -150,6 +167,11 @@ class Journal:
         for callback in self._callbacks:
             callback.on_row(step, row)
         return is_regular
+
+    def write_best(self) -> None:
+        """Make the file `best` what the history has, if it is to be kept at all."""
+        if self.folder is not None and self.task.settings.keep_best:
+            best.write(self.folder.best, self.history.best)
 
     def note(self, text: str) -> None:
         """Something that the user should know."""

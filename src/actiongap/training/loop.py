@@ -19,7 +19,7 @@ import numpy as np
 from actiongap.learning import schedules
 from actiongap.learning.exploration import epsilon
 from actiongap.learning.schedules import Schedule
-from actiongap.training import checkpoint, rows
+from actiongap.training import best, checkpoint, rows
 from actiongap.training.journal import History, Journal, interrupted
 from actiongap.training.program import AnyCarry, EnvironmentFailedError, forget_totals
 from actiongap.training.run_folder import CHECKPOINT, RunFolder
@@ -61,6 +61,7 @@ def load(task: Task, folder: str | Path) -> tuple[Training, History]:
     if kept.get(_LOST):
         structure = structure._replace(environment={})
     history = History.read(Path(folder), kept)
+    history.best = best.from_checkpoint(arrays, kept, structure.learner.online, path)
     carry, note = task.program.restore(checkpoint.arrange(arrays, structure, path), kept["step"])
     return Training(kept["step"], carry, float(carry.reward_min), note), history
 
@@ -68,8 +69,9 @@ def load(task: Task, folder: str | Path) -> tuple[Training, History]:
 def save(task: Task, state: Training, history: History, folder: RunFolder, environment_lost: bool = False) -> None:
     """Checkpoint the state. An environment that failed is left out: the run goes on with a new episode."""
     exported = task.program.export(state.carry, not environment_lost)
-    kept = {"step": state.step, **history.digests(), **({_LOST: True} if environment_lost else {})}
-    checkpoint.save(folder.checkpoint, exported, kept)
+    of_best, more = best.of_checkpoint(history.best)
+    kept = {"step": state.step, **history.digests(), **({_LOST: True} if environment_lost else {}), **of_best}
+    checkpoint.save(folder.checkpoint, exported, kept, more)
 
 
 def run(task: Task, state: Training, stop: int, journal: Journal, checkpoint_seconds: float = 60.0) -> None:
@@ -148,6 +150,11 @@ def _add_row(task: Task, state: Training, schedule: Schedule, journal: Journal) 
     if step > 0 and step >= task.settings.warmup_steps:
         measured = jax.device_get(program.measure(carry, schedule, np.int32(step)))._asdict()
     training = rows.training(jax.device_get(carry.totals), rows.short(epsilon(task.settings, step)), measured)
-    if journal.add(step, played, training, time.monotonic() - began):
+    online = carry.learner.online
+
+    def network() -> Any:
+        return jax.tree.map(np.array, online)  # copied: the next call uses the carry up
+
+    if journal.add(step, played, training, time.monotonic() - began, state.reward_min, network):
         state.carry = forget_totals(carry)
     journal.set_status("running", step, state.reward_min)

@@ -6,6 +6,7 @@ metrics.csv     a row per evaluation; only what is deterministic, so that a resu
 episodes.csv    a row per episode of an evaluation; deterministic too
 timing.csv      a row per evaluation: wall-clock time and speed
 checkpoint      all of the training state (see checkpoint.py), and the one before it
+best            the network of the best evaluation, where that is asked for (see best.py)
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from actiongap.version import __version__
 
 _IDENTITY = ("environment", "game", "algorithm", "operator", "operator_functions", "schedule", "settings", "seed")
 _TABLES = ("metrics.csv", "episodes.csv", "timing.csv")
-CHECKPOINT = "checkpoint"
-_OURS = {"settings.json", "status.json", CHECKPOINT, "lock", *_TABLES}
+CHECKPOINT, BEST = "checkpoint", "best"
+_OURS = {"settings.json", "status.json", CHECKPOINT, BEST, "lock", *_TABLES}
 
 
 class RunFolderError(ValueError):
@@ -77,6 +78,10 @@ class RunFolder:
     @property
     def checkpoint(self) -> Path:
         return self.path / CHECKPOINT
+
+    @property
+    def best(self) -> Path:
+        return self.path / BEST
 
     def restore(self, metrics: Sequence[Mapping[str, Any]], episodes: Sequence[Mapping[str, Any]]) -> None:
         """Make the tables those of a checkpoint: what was written after these rows is dropped."""

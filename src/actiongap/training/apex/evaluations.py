@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import jax
 import numpy as np
 
 from actiongap.training import rows
@@ -108,5 +109,10 @@ class Evaluations:
 
     def _played(self, began: float, played: Episodes) -> None:
         self._playing = False
-        step, row, _ = self._waiting.popleft()
-        self._context.journal.add(step, played, row, time.monotonic() - began, **self._timing())
+        context, (step, row, weights) = self._context, self._waiting.popleft()
+        seconds = time.monotonic() - began
+
+        def network() -> Any:
+            return jax.tree.map(np.array, context.ray.get(weights))  # copied: not held in the object store
+
+        context.journal.add(step, played, row, seconds, context.state.reward_min, network, **self._timing())

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from actiongap.learning.learner import LearnerState
-from actiongap.training import checkpoint
+from actiongap.training import best, checkpoint
 from actiongap.training.journal import History
 from actiongap.training.run_folder import CHECKPOINT, RunFolder
 from actiongap.training.task import Task
@@ -52,17 +52,21 @@ def load(task: Task, folder: Path | None) -> State:
     path = None if folder is None else folder / CHECKPOINT
     if folder is None or path is None or not checkpoint.exists(path):
         return State(task.program.init_learner(seed))
-    arrays, kept = checkpoint.load(path, jax.eval_shape(task.program.init_learner, seed))
+    arrays, kept = checkpoint.read(path)
+    like = jax.eval_shape(task.program.init_learner, seed)
+    history = History.read(folder, kept)
+    history.best = best.from_checkpoint(arrays, kept, like.online, path)
     counts = {name: kept[name] for name in ("step", "sampled", "reward_min", "starts", "replay")}
     # Copied: a buffer that NumPy owns cannot be donated.
-    learner = jax.tree.map(lambda array: jnp.array(array, copy=True), arrays)
-    return State(learner, history=History.read(folder, kept), **counts)
+    learner = jax.tree.map(lambda array: jnp.array(array, copy=True), checkpoint.arrange(arrays, like, path))
+    return State(learner, history=history, **counts)
 
 
 def save(state: State, folder: RunFolder, names: list[str]) -> None:
     """Write the checkpoint once the shards have written the files of these names."""
     in_use = {*names, *state.replay}
     state.replay = names
+    of_best, more = best.of_checkpoint(state.history.best)
     kept = {
         "step": state.step,
         **state.history.digests(),
@@ -70,8 +74,9 @@ def save(state: State, folder: RunFolder, names: list[str]) -> None:
         "reward_min": state.reward_min,
         "starts": state.starts,
         "replay": names,
+        **of_best,
     }
-    checkpoint.save(folder.checkpoint, jax.device_get(state.learner), kept)
+    checkpoint.save(folder.checkpoint, jax.device_get(state.learner), kept, more)
     for path in folder.path.glob("replay-*"):
         if path.name not in in_use:
             path.unlink(missing_ok=True)
