@@ -62,7 +62,12 @@ def test_it_is_the_report_with_where_the_runs_are(runs: Path, tmp_path: Path) ->
 def test_it_is_made_anew_when_a_file_has_changed_and_only_then(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
     render = live.render
-    monkeypatch.setattr(live, "render", lambda *given, **more: made.append("") or render(*given, **more))
+
+    def counted(*given: object, **more: object) -> str:
+        made.append(render(*given, **more))
+        return made[-1]
+
+    monkeypatch.setattr(live, "render", counted)
     clock = Clock()
     page = LivePage([runs], clock)
     first, content = page.page()

@@ -72,11 +72,14 @@ def test_the_false_of_numpy_is_one() -> None:
     assert callback.heard == [0, 50, "ended"]
 
 
-def test_a_run_that_has_all_of_its_steps_is_finished_whatever_is_answered(tmp_path: Path) -> None:
+def test_a_run_that_has_all_of_its_steps_is_finished_whatever_is_answered(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     callback = Answers(lambda step: step < 100)
     learn(100, callback, out=tmp_path)
     assert callback.heard == [0, 50, 100, "finished"]
     assert "message" not in read_status(tmp_path)
+    assert "ends the run" not in capfd.readouterr().err
 
 
 def test_an_error_of_a_callback_of_ones_own_fails_the_run(tmp_path: Path) -> None:

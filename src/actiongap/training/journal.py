@@ -156,7 +156,7 @@ class Journal:
             except TrackerFailedError as error:
                 self._leave_out(callback, f"step {step:,}: {error}")
                 continue
-            if ends(answer) and self.ended_by is None:
+            if ends(answer) and self.ended_by is None and step < self._stop:
                 self.ended_by = name_of(callback)
                 self.note(f"step {step:,}: {self.ended_by} ends the run")
         return is_regular

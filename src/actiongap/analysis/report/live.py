@@ -89,7 +89,7 @@ def _state(path: Path) -> tuple[int, int] | None:
 
 def _summary(runs: Sequence[Run]) -> str:
     counts = Counter(labels.plain(run.status) for run in runs)
-    return ", ".join(f"{count} {status}" for status, count in counts.items()) or "No run is there."
+    return ", ".join(f"{count} {status}" for status, count in counts.items())
 
 
 def _progress(runs: Sequence[Run]) -> PageTable:
