@@ -64,6 +64,19 @@ def test_a_run_that_a_callback_has_ended_is_made_until_it_is_asked_for_without_o
     assert f"{run.name}: step 300: tensorboard failed, and is left out: " in capfd.readouterr().err
 
 
+def test_where_the_folder_is_not_seen_what_a_tracker_wrote_is_sent_back(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboardX")
+    pytest.importorskip("ray")
+    from actiongap.experiments.ray_executor import train_where_seen
+
+    (run,) = expand(["pixelcopter"], ["dqn"], [0], 100, overrides=QUICK, callbacks=["tensorboard"])
+    elsewhere = str(tmp_path / "elsewhere" / run.name)
+    half = train_where_seen(run.as_json(), elsewhere, elsewhere + ".seen", {})
+    assert [name.split(".")[0] for name in half if "/" in name] == ["tensorboard/events"]
+    whole = train_where_seen({**run.as_json(), "steps": 200}, elsewhere, elsewhere + ".seen", half)
+    assert len([name for name in whole if name.startswith("tensorboard/")]) == 2
+
+
 @pytest.mark.parametrize("name", ["ending:Nothing", "nowhere:EndAt", "tensorbord"])
 def test_a_name_that_leads_nowhere_is_told_before_the_first_run(name: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=name):

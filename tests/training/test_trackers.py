@@ -57,8 +57,8 @@ def test_tensorboard(tmp_path: Path, plain: bytes) -> None:
     pytest.importorskip("tensorboardX")
     twice(tmp_path / "run", "tensorboard", plain)
     first, second = tracked.tensorboard(tmp_path / "run" / "tensorboard")
-    assert first == approximately(told(tmp_path / "run", 0, 50, 100))
-    assert second == approximately(told(tmp_path / "run", 150, 200))
+    assert first == (0, approximately(told(tmp_path / "run", 0, 50, 100)))
+    assert second == (150, approximately(told(tmp_path / "run", 150, 200)))
 
 
 def test_weights_and_biases(tmp_path: Path, plain: bytes, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,20 +11,22 @@ from typing import Any
 Rows = dict[int, dict[str, float]]
 
 
-def tensorboard(folder: Path) -> list[Rows]:
-    """A table for each file of events, the oldest first."""
+def tensorboard(folder: Path) -> list[tuple[int, Rows]]:
+    """For each file of events, the oldest first: the step from which it replaces older ones, and its rows."""
     from tensorboardX.proto.event_pb2 import Event
 
     found = []
     for path in sorted(folder.glob("events*")):
-        content, place, rows = path.read_bytes(), 0, Rows()
+        content, place, start, rows = path.read_bytes(), 0, -1, Rows()
         while place < len(content):  # a record: its length, a checksum of that, itself, a checksum
             (length,) = struct.unpack_from("<Q", content, place)
             event = Event.FromString(content[place + 12 : place + 12 + length])
+            if event.session_log.status == event.session_log.START:
+                start = event.step
             for value in event.summary.value:
                 rows.setdefault(event.step, {})[value.tag] = value.simple_value
             place += length + 16
-        found.append(rows)
+        found.append((start, rows))
     return found
 
 

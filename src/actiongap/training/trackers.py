@@ -102,8 +102,10 @@ class TensorBoard(Tracker):
     name, module = "tensorboard", "tensorboardX"
 
     def open(self, step: int) -> None:
-        # What was written at or past this step, before the run was cut, is not shown.
-        self._writer = self.package.SummaryWriter(str(self.folder / self.name), purge_step=step)
+        # What was written at or past this step, before the run was cut, is not shown. The step is in the file's name:
+        # by itself that has only the second, and a run that goes on within the same one would write over the first.
+        folder = str(self.folder / self.name)
+        self._writer = self.package.SummaryWriter(folder, purge_step=step, filename_suffix=f".{step:012}")
 
     def log(self, step: int, numbers: Mapping[str, float]) -> None:
         for name, value in numbers.items():

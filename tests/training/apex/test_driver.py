@@ -90,7 +90,7 @@ def test_a_callback_ends_it_in_good_order_and_it_goes_on(tmp_path: Path) -> None
             self.status = status
 
     ending = EndAtTheSecondRow()
-    state = tiny.train(tmp_path, 10**6, callbacks=[ending], **SMALL)
+    state = tiny.train(tmp_path, 3_000, callbacks=[ending], **SMALL)
     status = read_status(tmp_path)
     assert ending.status == status["state"] == "ended"
     assert "EndAtTheSecondRow" in status["message"]
