@@ -27,7 +27,7 @@ $(VENV)/.test: $(VENV)/.python $(BUILD_INPUTS)
 
 $(VENV)/.all: $(VENV)/.python $(BUILD_INPUTS)
 	$(PIP) $(TORCH)
-	$(PIP) -e ".[test,bench,tensorboard,atari,box2d,export,ray,browser,docs]" onnxruntime
+	$(PIP) -e ".[test,bench,tensorboard,wandb,mlflow,search,atari,box2d,export,ray,browser,docs]" onnxruntime
 	touch $(VENV)/.installed $(VENV)/.test $@
 
 $(VENV)/.docs: $(VENV)/.python $(BUILD_INPUTS)

@@ -10,6 +10,7 @@ import pandas
 import pytest
 
 from actiongap import analysis
+from actiongap.analysis import runs
 from actiongap.training import tables
 
 from . import written_runs
@@ -96,3 +97,9 @@ def test_nothing_to_read_is_told(tmp_path: Path) -> None:
         analysis.find(tmp_path)
     with pytest.raises(ValueError, match="is not a folder"):
         analysis.find(tmp_path / "nowhere")
+
+
+def test_what_a_tracker_keeps_in_a_run_is_no_run(tmp_path: Path) -> None:
+    path = written_runs.write_run(tmp_path)
+    (path / "wandb" / "offline-run-1" / "tmp" / "code").mkdir(parents=True)
+    assert [run.path for run in runs.find(tmp_path)] == [path]

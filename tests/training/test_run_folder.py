@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from actiongap.operators import Operator
-from actiongap.training import callbacks, run_folder, tables
+from actiongap.training import run_folder, tables
 from actiongap.training.files import to_json
 from actiongap.training.run_folder import RunFolder, RunFolderError, read_status
 
@@ -144,24 +144,6 @@ def test_two_processes_cannot_run_in_one_folder(tmp_path: Path) -> None:
         process.kill()
         process.wait()
         RunFolder(tmp_path, identity).close()
-
-
-def test_tensorboard_gets_the_numbers(tmp_path: Path) -> None:
-    pytest.importorskip("tensorboardX")
-    callback = callbacks.TensorBoard(tmp_path)
-    for row in rows(0, 10):
-        callback.on_row(row["step"], row)
-    callback.on_end("finished")
-    (written,) = tmp_path.iterdir()
-    content = written.read_bytes()
-    assert b"loss" in content
-    assert b"episodes" in content
-
-
-def test_tensorboard_missing_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "tensorboardX", None)
-    with pytest.raises(ValueError, match=r"actiongap\[tensorboard\]"):
-        callbacks.TensorBoard(tmp_path)
 
 
 def test_a_full_disk_is_told(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from tools.docs_site import repository
 API = {
     "Operators": ("operators", "custom_operators"),
     "Exact": ("tabular.mdp", "tabular.mdps", "tabular.iteration", "tabular.solution", "tabular.theory"),
-    "Agents": ("agent", "training.callbacks", "training.evaluation"),
+    "Agents": ("agent", "training.callbacks", "training.trackers", "training.evaluation"),
     "Games and environments": ("games.core", "envs", "envs.core", "envs.atari", "envs.state_adapters"),
     "Learning": ("learning.settings", "learning.networks", "learning.learner", "learning.schedules"),
     "Analysis": ("analysis.evaluations", "analysis.comparison", "analysis.statistics", "analysis.gaps"),

@@ -59,6 +59,11 @@ def problems_of(check: Any) -> list[str]:
     return found
 
 
+def wanted(comparison: Comparison) -> list[Mapping[str, Any]]:
+    """The checks of the experiments that are compared."""
+    return [check for experiment in comparison.experiments for check in experiment.checks]
+
+
 def findings(comparison: Comparison, checks: Sequence[Mapping[str, Any]]) -> list[Finding]:
     """Each check on each environment. Of one that is not written as it should be, `holds` is None."""
     return [

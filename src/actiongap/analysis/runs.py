@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from actiongap import operators
 from actiongap.analysis import experiment_file
-from actiongap.training import tables
+from actiongap.training import tables, trackers
 from actiongap.training.files import FileError
 from actiongap.training.run_folder import RunFolderError, read_settings, read_status
 
@@ -113,6 +113,8 @@ def _walk(folder: Path) -> Iterator[tuple[Path, set[str]]]:
     for path, below, names in os.walk(folder, followlinks=True):
         here = Path(path)
         is_empty = not (below or names)
+        if "settings.json" in names:
+            below[:] = [name for name in below if name not in trackers.BUILT_IN]
         below[:] = [name for name in sorted(below) if _is_new(os.path.join(path, name), seen)]
         if len(seen) > _MOST_FOLDERS:
             raise ValueError(f"{folder} holds more than {_MOST_FOLDERS:,} folders: name one that holds only runs")

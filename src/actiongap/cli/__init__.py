@@ -23,6 +23,7 @@ from actiongap.cli.chain_walk import chainwalk
 from actiongap.cli.experiments import compare, list_all, random_scores, report, reproduce, runs
 from actiongap.cli.export import export
 from actiongap.cli.playground import playground
+from actiongap.cli.serve import serve
 from actiongap.cli.settings import settings
 from actiongap.cli.verification import verify
 from actiongap.operators import names as operator_names
@@ -72,6 +73,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "compare": _with_jax(compare),
     "reproduce": _with_jax(reproduce),
     "report": report,
+    "serve": serve,
     "runs": runs,
     "verify": _with_jax(verify),
     "list": list_all,

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from actiongap.cli.arguments import Overrides, Steps
+from actiongap.cli.arguments import Callbacks, Overrides, Steps
 from actiongap.operators import names as operator_names
 from actiongap.training.files import as_file_name
 
@@ -49,7 +49,7 @@ def train(
     seed: int = 0,
     out: Path | None = None,
     settings: Overrides = (),
-    tensorboard: bool = False,
+    callbacks: Callbacks = (),
     quiet: bool = False,
     apex: bool = False,
     actors: int | None = None,
@@ -66,7 +66,6 @@ def train(
         steps: Environment steps in all, such as 200000, 200_000 or 1e6; by default the paper's.
         seed: Another seed has another network, other games and other batches.
         out: The run's folder; by default runs/ENVIRONMENT-ALGO-SEED.
-        tensorboard: Also write TensorBoard events into the folder's `tensorboard` (needs the extra `tensorboard`).
         quiet: Show no progress.
         apex: Learn by Ape-X on Ray: actors play, one learner learns (needs the extra `ray`).
         actors: Ape-X: how many; by default 8.
@@ -77,7 +76,7 @@ def train(
         dashboard: Ape-X: start Ray's dashboard, too.
     """
     from actiongap.agent import Agent
-    from actiongap.training.callbacks import Callback, TensorBoard
+    from actiongap.training import trackers
 
     of_apex = {"apex": preset, "actors": actors, "envs_per_actor": envs_per_actor, "shards": shards}
     given = {name: value for name, value in of_apex.items() if value is not None}
@@ -87,8 +86,8 @@ def train(
         raise ValueError(f"{', '.join(given) or 'address'}: this is Ape-X's; add --apex")
     agent = Agent(algo, environment, seed, **{**given, **dict(settings)})
     folder = Path("runs") / f"{as_file_name(environment)}-{as_file_name(algo)}-{seed}" if out is None else out
-    callbacks: list[Callback] = [TensorBoard(folder / "tensorboard")] if tensorboard else []
-    agent.learn(steps, out=folder, address=address, dashboard=dashboard, progress=not quiet, callbacks=callbacks)
+    told = [trackers.by_name(name, folder) for name in callbacks]
+    agent.learn(steps, out=folder, address=address, dashboard=dashboard, progress=not quiet, callbacks=told)
     last = agent.rows[-1] if agent.rows else None
     score = "" if last is None else f", return {last['evaluation_return']:.2f} at step {last['step']:,}"
     print(f"{folder}: {agent.step:,} steps{score}")

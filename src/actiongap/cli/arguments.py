@@ -116,6 +116,14 @@ Variations = Annotated[
         "every combination. An algorithm without the number is run as it is.",
     ),
 ]
+Callbacks = Annotated[
+    tuple[str, ...],
+    tyro.conf.arg(
+        metavar="NAME [NAME ...]",
+        help="Who is told of each row: trackers (tensorboard, wandb, mlflow; each needs the extra of its name), or "
+        "one's own, module:attribute, which makes a callback of the run's folder.",
+    ),
+]
 Algorithms = Annotated[
     tuple[str, ...],
     tyro.conf.arg(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 from rich.table import Table
 
-from actiongap.cli.arguments import Algorithms, AtStep, Overrides, Steps, Variations
+from actiongap.cli.arguments import Algorithms, AtStep, Callbacks, Overrides, Steps, Variations
 from actiongap.cli.tables import is_narrow, print_table, say, text
 from actiongap.training.files import as_file_name
 
@@ -42,6 +42,7 @@ def compare(
     vary: Variations = (),
     settings: Overrides = (),
     baseline: str | None = None,
+    callbacks: Callbacks = (),
     out: Path | None = None,
     on: Place = "cores",
     address: Address = None,
@@ -66,7 +67,7 @@ def compare(
         raise ValueError(f"seeds is {seeds}; it must be 1 or more")
     if baseline is not None and baseline.split()[0] not in algos:
         raise ValueError(f"the baseline {baseline!r} is none of the algorithms: {', '.join(algos)}")
-    planned = expand([environment], algos, range(seeds), steps, dict(vary), dict(settings))
+    planned = expand([environment], algos, range(seeds), steps, dict(vary), dict(settings), callbacks)
     folder = Path("runs") / f"compare-{as_file_name(environment)}" if out is None else out
     title = f"{', '.join(algos)} on {environment}"
     _run(Experiment(title, planned, baseline), folder, on, address, cores, quiet, {})
@@ -77,6 +78,7 @@ def reproduce(
     steps: Steps = None,
     seeds: int | None = None,
     environments: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME [NAME ...]")] = (),
+    callbacks: Callbacks = (),
     out: Path | None = None,
     on: Place = "cores",
     address: Address = None,
@@ -102,21 +104,27 @@ def reproduce(
     from actiongap.experiments import suites
     from actiongap.experiments.grid import shared
     from actiongap.experiments.runner import measure_speeds
+    from actiongap.training import trackers
 
     chosen = suites.load(suite)
     folder = _SUITES / chosen.name if out is None else out
     pool = _SUITES / "pool" if out is None else None
     if chosen.kind == suites.CHAIN_WALK:
+        if callbacks:
+            raise ValueError(f"{chosen.name} is exact: it has no runs that callbacks could be told of")
         _reproduce_chain_walk(chosen, folder, dry_run)
         return
     if seeds is not None and seeds < 1:
         raise ValueError(f"seeds is {seeds}; it must be 1 or more")
-    experiment = chosen.experiment(steps, seeds, environments or None)
+    experiment = chosen.experiment(steps, seeds, environments or None, callbacks)
     if pool is not None:
         experiment = replace(experiment, runs=tuple(map(shared, experiment.runs)))
     played = list(dict.fromkeys(spec.environment for spec in experiment.runs))
+    # What is not installed is told before anything is measured.
     for name in played:
-        envs.make(name)  # what is not installed is told before anything is measured
+        envs.make(name)
+    for name in dict.fromkeys(name for spec in experiment.runs for name in spec.callbacks):
+        trackers.refuse_unusable(name)
     say(f"{chosen.title} ({chosen.paper})" if chosen.paper else chosen.title)
     total = sum(spec.steps for spec in experiment.runs)
     print(f"{len(experiment.runs)} runs, {total:,} steps; measuring how fast this machine is ...", flush=True)
@@ -305,8 +313,7 @@ def _report(
 
     known = {} if random_scores is None else read_random_scores(random_scores)
     comparison = compare(*folders, baseline=baseline, at=at, title=title, random_scores=known)
-    wanted = [check for experiment in comparison.experiments for check in experiment.checks]
-    findings = checks.findings(comparison, wanted)
+    findings = checks.findings(comparison, checks.wanted(comparison))
     page = report.write(comparison, folders[0] / "report" if out is None else out, findings, gif=gif)
     _print_scores(comparison)
     for finding in findings:

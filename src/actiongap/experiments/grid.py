@@ -14,9 +14,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from actiongap.custom_operators import parameters
+from actiongap.custom_operators import is_name, parameters
 from actiongap.learning import settings as settings_module
 from actiongap.operators import Operator
+from actiongap.training import trackers
 from actiongap.training.files import as_file_name
 from actiongap.training.run_folder import RunFolderError, read_status, refuse_other_settings
 
@@ -29,7 +30,8 @@ MOST_RUNS = 100_000
 
 @dataclass(frozen=True)
 class RunSpec:
-    """One run. `overrides` are settings, or numbers of the operator; `varied` those that its name has to tell."""
+    """One run. `overrides` are settings, or numbers of the operator; `varied` those that its name has to tell;
+    `callbacks` the names of those that it tells (see training/trackers.py), which make it no other run."""
 
     environment: str
     algorithm: str
@@ -37,6 +39,7 @@ class RunSpec:
     steps: int
     overrides: Mapping[str, Any] = field(default_factory=dict)
     varied: tuple[str, ...] = ()
+    callbacks: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -50,6 +53,8 @@ class RunSpec:
         words += ["--seed", str(self.seed)]
         if self.overrides:
             words += ["--set", *(f"{name}={_short(value)}" for name, value in self.overrides.items())]
+        if self.callbacks:
+            words += ["--callbacks", *self.callbacks]
         return shlex.join(words)
 
     def agent(self) -> Agent:
@@ -66,7 +71,8 @@ class RunSpec:
         overrides = {
             name: tuple(value) if isinstance(value, list) else value for name, value in content["overrides"].items()
         }
-        return RunSpec(**{**content, "overrides": overrides, "varied": tuple(content["varied"])})
+        lists = {name: tuple(content.get(name, ())) for name in ("varied", "callbacks")}
+        return RunSpec(**{**content, "overrides": overrides, **lists})
 
 
 @dataclass(frozen=True)
@@ -88,6 +94,7 @@ def expand(
     steps: int | None = None,
     vary: Mapping[str, Sequence[Any]] | None = None,
     overrides: Mapping[str, Any] | None = None,
+    callbacks: Sequence[str] = (),
 ) -> tuple[RunSpec, ...]:
     """Every combination. Without `steps`, each environment has the paper's.
 
@@ -112,7 +119,7 @@ def expand(
         for values in itertools.product(*(vary[name] for name in own)):
             chosen = {**fixed, **dict(zip(own, values, strict=True))}
             length = settings_module.defaults(environment).training_steps if steps is None else steps
-            runs.append(RunSpec(environment, algorithm, seed, length, chosen, tuple(own)))
+            runs.append(RunSpec(environment, algorithm, seed, length, chosen, tuple(own), tuple(callbacks)))
     return tuple(runs)
 
 
@@ -137,17 +144,22 @@ def refuse_too_many(runs: int, vary: Mapping[str, Sequence[Any]]) -> None:
 
 
 def is_done(spec: RunSpec, out: Path) -> bool:
-    """Whether the run's folder below `out` says that it has all of its steps."""
+    """Whether the run's folder below `out` says that it has all of its steps; or that a callback has ended it, where
+    the run is to have callbacks of one's own. Without them it goes on."""
     try:
         status = read_status(out / spec.name)
     except RunFolderError:
         return False
+    if status.get("state") == "ended" and any(map(is_name, spec.callbacks)):
+        return True
     step = status.get("step")
     return status.get("state") == "finished" and type(step) is int and step >= spec.steps
 
 
 def refuse_conflicts(runs: Sequence[RunSpec], out: Path) -> None:
     """Raise for runs that cannot be made, and for folders below `out` that hold other runs: before the first starts."""
+    for name in dict.fromkeys(name for spec in runs for name in spec.callbacks):
+        trackers.refuse_unusable(name)
     agents: dict[str, Agent] = {}
     for spec in runs:
         alike = repr((spec.environment, spec.algorithm, sorted(spec.overrides.items())))

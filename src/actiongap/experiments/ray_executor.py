@@ -47,7 +47,7 @@ class RayCluster:
         token = folder.parent / self._token_name
         token.touch()
         self._tokens.add(token)
-        kept = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+        kept = _read(folder)
         reference = self._task.remote(spec.as_json(), str(folder), str(token), kept)
         self._references[reference] = spec, folder
 
@@ -98,11 +98,16 @@ def train_where_seen(spec: dict[str, Any], folder: str, token: str, kept: Files)
         there = Path(temporary) / run.name
         _write(kept, there)
         worker.train(run, there)
-        return {path.name: path.read_bytes() for path in there.iterdir() if path.name != "lock"}
+        return {name: content for name, content in _read(there).items() if name != "lock"}
+
+
+def _read(folder: Path) -> Files:
+    """All files in and below the folder, also those of trackers; by their paths from there."""
+    found = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
 
 
 def _write(files: Files, folder: Path) -> None:
-    if files:
-        folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)

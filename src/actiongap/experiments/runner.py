@@ -18,7 +18,8 @@ from actiongap.analysis import experiment_file, random_policy, scores
 from actiongap.analysis.experiment_file import ExperimentFile
 from actiongap.experiments.executors import Executor
 from actiongap.experiments.grid import Experiment, RunSpec, is_done, refuse_conflicts
-from actiongap.training import display, one_core, tables
+from actiongap.training import display, one_core, tables, trackers
+from actiongap.training.run_folder import RunFolderError, read_status
 from actiongap.training.signals import stop_on_signals
 
 _POLL_S = 0.25
@@ -53,6 +54,8 @@ def make_runs(
     """
     described, out = Path(out), Path(out if pool is None else pool)
     refuse_conflicts(experiment.runs, out)
+    for name in dict.fromkeys(name for spec in experiment.runs for name in spec.callbacks):
+        trackers.prepare(name)
     shown = display.make(progress)
     write_experiment(experiment, described, command, out)
     _measure_random_scores(experiment, described, shown)
@@ -72,6 +75,8 @@ def make_runs(
                 for ended in executor.ended():
                     if ended.retries:
                         shown.note(f"{ended.spec.name} died and was started again, {ended.retries} times")
+                    for told in _left_out(out / ended.spec.name):
+                        shown.note(f"{ended.spec.name}: {told}")
                     if ended.error is None:
                         made += 1
                     else:
@@ -90,6 +95,15 @@ def make_runs(
         shown.close()
         executor.stop()
     return Outcome(skipped, made, failures)
+
+
+def _left_out(folder: Path) -> list[str]:
+    """What the run tells of trackers that failed."""
+    try:
+        told = read_status(folder).get("left_out", [])
+    except RunFolderError:
+        return []
+    return [str(each) for each in told] if isinstance(told, list) else []
 
 
 def write_experiment(experiment: Experiment, out: Path, command: str | None, runs: Path) -> None:

@@ -9,6 +9,7 @@ steps         environment steps of each run; by default the paper's for each env
 baseline      the algorithm that others are compared with
 vary          a table: a number's name -> the values to try, all combinations
 set           a table: settings that differ from the defaults
+callbacks     names of what each run tells: trackers, or module:attribute of one's own (see training/trackers.py)
 checks        a list of tables: what the runs are to show (see analysis/checks.py)
 paper_scores  a table of tables: environment -> algorithm -> the paper's own improvement over the baseline, in percent
 
@@ -30,7 +31,7 @@ from actiongap.analysis.checks import problems_of as problems_of_check
 from actiongap.custom_operators import from_name, is_name
 from actiongap.experiments.grid import Experiment, expand, refuse_too_many
 from actiongap.tabular.chain_walk import experiment as chain_walk
-from actiongap.training import files
+from actiongap.training import files, trackers
 from actiongap.training.files import FileError
 
 _LARGEST_BYTES = 1 << 20
@@ -56,17 +57,23 @@ class Suite:
     baseline: str | None = None
     vary: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     set: Mapping[str, Any] = field(default_factory=dict)
+    callbacks: tuple[str, ...] = ()
     checks: tuple[Mapping[str, Any], ...] = ()
     paper_scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     chain_walk: Mapping[str, Any] = field(default_factory=dict)
 
     def experiment(
-        self, steps: int | None = None, seeds: int | None = None, environments: Sequence[str] | None = None
+        self,
+        steps: int | None = None,
+        seeds: int | None = None,
+        environments: Sequence[str] | None = None,
+        callbacks: Sequence[str] = (),
     ) -> Experiment:
-        """The runs, cut to size: fewer steps, fewer seeds, some of the environments."""
+        """The runs, cut to size: fewer steps, fewer seeds, some of the environments; and with more callbacks."""
         chosen = self.environments if environments is None else _chosen(environments, self.environments)
         chosen_seeds = range(self.seeds if seeds is None else seeds)
-        runs = expand(chosen, self.algorithms, chosen_seeds, steps or self.steps, self.vary, self.set)
+        told = dict.fromkeys([*self.callbacks, *callbacks])
+        runs = expand(chosen, self.algorithms, chosen_seeds, steps or self.steps, self.vary, self.set, tuple(told))
         scores = {name: self.paper_scores[name] for name in chosen if name in self.paper_scores}
         return Experiment(self.title, runs, self.baseline, self.checks, scores)
 
@@ -111,7 +118,7 @@ def parse(text: str, name: str, source: str) -> Suite:
     told = {key: content.pop(key) for key in ("title", "paper") if key in content}
     if kind == CHAIN_WALK:
         return Suite(name, **told, kind=kind, chain_walk=content)
-    for key in ("environments", "algorithms", "checks"):
+    for key in ("environments", "algorithms", "callbacks", "checks"):
         content[key] = tuple(content.get(key, ()))
     return Suite(name, **told, **content)
 
@@ -171,6 +178,7 @@ def _problems(content: Mapping[str, Any]) -> list[str]:
         "baseline": (str, "the name of an algorithm"),
         "vary": (dict, "a table"),
         "set": (dict, "a table"),
+        "callbacks": (list, "a list of names"),
         "checks": (list, "a list of tables"),
         "paper_scores": (dict, "a table of tables"),
     }
@@ -193,6 +201,7 @@ def _problems(content: Mapping[str, Any]) -> list[str]:
     for key, values in right.get("vary", {}).items():
         if not isinstance(values, list) or not values:
             found.append(f"vary.{key}: it is {values!r}; it must be a list of values")
+    found += _problems_of_callbacks(right.get("callbacks", []))
     for number, check in enumerate(right.get("checks", [])):
         found += [f"checks[{number}].{problem}" for problem in problems_of_check(check)]
     for environment, scores in right.get("paper_scores", {}).items():
@@ -224,6 +233,19 @@ def _problems_of_algorithms(algorithms: Sequence[Any]) -> list[str]:
                 found.append(f"algorithms: {error}")
         else:
             found += _unknown("algorithms", [name], operators.names())
+    return found
+
+
+def _problems_of_callbacks(callbacks: Sequence[Any]) -> list[str]:
+    found = []
+    for name in callbacks:
+        if not isinstance(name, str):
+            found.append(f"callbacks: {name!r} is no name")
+        elif name not in trackers.BUILT_IN:  # those are right, though their package may not be here
+            try:
+                trackers.refuse_unusable(name)
+            except ValueError as error:
+                found.append(f"callbacks: {error}")
     return found
 
 

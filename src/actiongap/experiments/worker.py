@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 from actiongap.experiments.grid import RunSpec
+from actiongap.training import trackers
 from actiongap.training.run_folder import RunFolderBusyError
 
 INTERRUPTED = 130
@@ -27,7 +28,8 @@ def train(spec: RunSpec, folder: Path) -> None:
     deadline = time.monotonic() + _PATIENCE_S
     while True:
         try:
-            spec.agent().learn(spec.steps, progress=False, out=folder, command=spec.command)
+            callbacks = [trackers.by_name(name, folder) for name in spec.callbacks]
+            spec.agent().learn(spec.steps, progress=False, out=folder, command=spec.command, callbacks=callbacks)
             return
         except RunFolderBusyError:
             # A worker of an experiment that was killed has a moment to keep its state.

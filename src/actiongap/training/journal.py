@@ -11,13 +11,14 @@ import math
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from actiongap.custom_operators import name_of
 from actiongap.training import best, rows, tables
 from actiongap.training.best import Best
-from actiongap.training.callbacks import Callback
+from actiongap.training.callbacks import Callback, TrackerFailedError, ends
 from actiongap.training.display import Display, Moment, Pace
 from actiongap.training.evaluation import Episodes
 from actiongap.training.files import FileError
@@ -106,8 +107,10 @@ class Journal:
         callbacks: Sequence[Callback] = (),
     ) -> None:
         self.task, self.history, self.folder, self.display = task, history, folder, display
-        self._callbacks = callbacks
+        self._callbacks, self._left_out = list(callbacks), list[str]()
         self._row_at, self._row_step = time.monotonic(), 0
+        self.ended_by: str | None = None
+        """The callback that has ended the run: whoever trains is to stop, as at the last step."""
 
     @property
     def next_row(self) -> int:
@@ -164,8 +167,15 @@ class Journal:
         if row["evaluation_cut"]:
             limit = self.task.settings.evaluation_limit_steps
             self.note(f"step {step:,}: {row['evaluation_cut']} evaluation episodes were cut at {limit:,} steps")
-        for callback in self._callbacks:
-            callback.on_row(step, row)
+        for callback in list(self._callbacks):
+            try:
+                answer = callback.on_row(step, row)
+            except TrackerFailedError as error:
+                self._leave_out(callback, f"step {step:,}: {error}")
+                continue
+            if ends(answer) and self.ended_by is None and step < self._stop:
+                self.ended_by = name_of(callback)
+                self.note(f"step {step:,}: {self.ended_by} ends the run")
         return is_regular
 
     def write_best(self) -> None:
@@ -204,6 +214,8 @@ class Journal:
             more["lower_bound"] = self.task.lower_bound(reward_min)
         if message is not None:
             more["message"] = message
+        if self._left_out:
+            more["left_out"] = self._left_out
         self.folder.set_status(status, step, **more)
 
     def refuse_divergence(self, diverged_at: int | None, step: int) -> None:
@@ -227,6 +239,8 @@ class Journal:
         try:
             yield
             status = "finished"
+            if self.ended_by is not None and position.step < self._stop:
+                status, message = "ended", f"by {self.ended_by}"
         except TrainingInterrupted:
             status = "interrupted"
             raise
@@ -238,14 +252,30 @@ class Journal:
             raise
         finally:
             self.display.close()
+            known = len(self._left_out)
             try:
                 self.set_status(status, position.step, float(position.reward_min), message, **position.told())
             except ValueError:
                 # A full disk, most likely, which is already being told; it must not hide the first error.
                 if status != "failed":
                     raise
-            for callback in self._callbacks:
+            self._tell_the_end(status)
+            if len(self._left_out) > known:
+                with suppress(ValueError):
+                    self.set_status(status, position.step, float(position.reward_min), message, **position.told())
+
+    def _tell_the_end(self, status: str) -> None:
+        for callback in list(self._callbacks):
+            try:
                 callback.on_end(status)
+            except TrackerFailedError as error:
+                self._leave_out(callback, f"the end: {error}")
+
+    def _leave_out(self, callback: Callback, why: str) -> None:
+        """A tracker that failed hears nothing more; the run goes on."""
+        self._callbacks.remove(callback)
+        self._left_out.append(why)
+        self.note(why)
 
 
 def interrupted(step: int, folder: RunFolder | None) -> TrainingInterrupted:

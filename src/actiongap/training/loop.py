@@ -88,7 +88,7 @@ def run(task: Task, state: Training, stop: int, journal: Journal, checkpoint_sec
                 raise error.cause from None
         if folder is not None:
             save(task, state, journal.history, folder)
-        if stop_asked.is_set():
+        if stop_asked.is_set() and journal.ended_by is None:
             raise interrupted(state.step, folder)
 
 
@@ -108,7 +108,7 @@ def _run(
         if journal.is_due(state.step, stop):
             _add_row(task, state, schedule, journal)
         journal.show(state.step)
-        if state.step >= stop or stop_asked.is_set():
+        if state.step >= stop or stop_asked.is_set() or journal.ended_by is not None:
             return
         if journal.folder is not None and time.monotonic() - saved_at >= checkpoint_seconds:
             save(task, state, journal.history, journal.folder)

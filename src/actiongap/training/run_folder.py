@@ -1,12 +1,14 @@
 """A run's folder tells everything about the run.
 
 settings.json   what was asked for: environment, algorithm, the operator's numbers, settings, seed; versions, command
-status.json     running, finished, interrupted, diverged or failed; how many steps; the bound Q_l if it was found
+status.json     running, finished, ended (by a callback), interrupted, diverged or failed; how many steps; the bound Q_l
+                if it was found
 metrics.csv     a row per evaluation; only what is deterministic, so that a resumed run's file is the same bit for bit
 episodes.csv    a row per episode of an evaluation; deterministic too
 timing.csv      a row per evaluation: wall-clock time and speed
 checkpoint      all of the training state (see checkpoint.py), and the one before it
 best            the network of the best evaluation, where that is asked for (see best.py)
+trackers.json   what each tracker's package calls the run
 """
 
 from __future__ import annotations
@@ -32,8 +34,8 @@ from actiongap.version import __version__
 
 _IDENTITY = ("environment", "game", "algorithm", "operator", "operator_functions", "schedule", "settings", "seed")
 _TABLES = ("metrics.csv", "episodes.csv", "timing.csv")
-CHECKPOINT, BEST = "checkpoint", "best"
-_OURS = {"settings.json", "status.json", CHECKPOINT, BEST, "lock", *_TABLES}
+CHECKPOINT, BEST, TRACKERS = "checkpoint", "best", "trackers.json"
+_OURS = {"settings.json", "status.json", CHECKPOINT, BEST, TRACKERS, "lock", *_TABLES}
 
 
 class RunFolderError(ValueError):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -76,6 +77,31 @@ def test_it_goes_on_from_its_checkpoint_with_its_replay(run: Path, capfd: pytest
     assert [row["step"] for row in agent.rows] == list(range(0, 901, 150))
     with pytest.raises(RunFolderError, match="holds a run with other settings"):
         tiny.train(run, 1_000, **{**SMALL, "actors": 1})
+
+
+def test_a_callback_ends_it_in_good_order_and_it_goes_on(tmp_path: Path) -> None:
+    class EndAtTheSecondRow:
+        status = ""
+
+        def on_row(self, step: int, row: Mapping[str, Any]) -> bool:
+            return step < 150
+
+        def on_end(self, status: str) -> None:
+            self.status = status
+
+    ending = EndAtTheSecondRow()
+    state = tiny.train(tmp_path, 3_000, callbacks=[ending], **SMALL)
+    status = read_status(tmp_path)
+    assert ending.status == status["state"] == "ended"
+    assert "EndAtTheSecondRow" in status["message"]
+    # No more was played than what was under way, all of it was learned from, and the last row is of its end.
+    assert 150 <= state.step == status["step"] <= 150 * 5
+    assert abs(4.0 * (state.step - 100) - state.sampled) <= 16 * 16
+    steps = [row["step"] for row in tables.read(tmp_path / "metrics.csv")]
+    assert steps == [*range(0, state.step, 150), state.step]
+    more = state.step + 100
+    assert tiny.train(tmp_path, more, **SMALL).step == more
+    assert read_status(tmp_path)["state"] == "finished"
 
 
 def test_the_command_line_trains_with_actors(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
 
@@ -23,6 +23,14 @@ from actiongap.analysis.scores import LAST
 from actiongap.tabular.chain_walk.figures import COLOURS
 
 PAGE = "index.html"
+
+
+class LiveStatus(NamedTuple):
+    """What a page that is served tells beside the report: where the runs are, and the stamp of what it was made of."""
+
+    stamp: str
+    summary: str
+    progress: score_tables.PageTable
 
 
 def write(comparison: Comparison, out: Path, checks: Sequence[Any] = (), gif: bool = True) -> Path:
@@ -46,8 +54,9 @@ def render(
     files: Sequence[Path] = (),
     picture: bytes | None = None,
     about_picture: str = "",
+    live: LiveStatus | None = None,
 ) -> str:
-    """The page as text."""
+    """The page as text; with `live`, as it is served while runs go on."""
     answer, *more = headline(comparison)
     plots = [interval_plot(comparison, environment) for environment in comparison.environments]
     improvements = tables.improvements(comparison) if len(comparison.environments) > 1 else None
@@ -80,7 +89,14 @@ def render(
         enough_seeds=ENOUGH_SEEDS,
         colours=COLOURS[: labels.HUES],
         data=chart_data(comparison),
+        live=live,
     )  # fmt: skip
+
+
+def render_waiting(title: str, why: str, live: LiveStatus) -> str:
+    """The page in place of a report that cannot be made yet, and why."""
+    content = {"title": labels.plain(title), "why": labels.plain(why), "live": live}
+    return templates().get_template("waiting.html").render(content, colours=COLOURS[: labels.HUES])
 
 
 def templates() -> jinja2.Environment:

@@ -13,7 +13,7 @@ from actiongap.analysis.report.score_tables import PageRow, PageTable
 from actiongap.analysis.runs import Run
 
 Pairs = list[tuple[str, str]]
-_KINDS = {"finished": "yes", "running": "unknown", "interrupted": "unknown"}
+_KINDS = {"finished": "yes", "running": "unknown", "ended": "unknown", "interrupted": "unknown"}
 
 
 def settings_of(comparison: Comparison) -> dict[str, Any] | None:

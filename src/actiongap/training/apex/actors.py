@@ -24,7 +24,8 @@ class Actors:
         """`inserted` is told of each block that is in the replay."""
         self._context, self._replay, self._inserted = context, replay, inserted
         apex = context.apex
-        self._planned = context.state.step
+        self.planned = context.state.step
+        """The steps that are played or being played."""
         self._held: list[tuple[Played, Any]] = []
         self._staleness: deque[int] = deque(maxlen=max(2 * apex.actors, 8))
         ladder = apex_settings.epsilons(apex)
@@ -50,7 +51,7 @@ class Actors:
         if self._held or not may_play:
             return
         for actor in self.actors:
-            missing = context.stop - self._planned
+            missing = context.stop - self.planned
             if missing <= 0:
                 return
             if not actor.is_ready or actor.busy:
@@ -60,7 +61,7 @@ class Actors:
             block, played = actor.handle.collect.options(num_returns=2).remote(steps, version, [reference], operator)
             actor.busy = True
             planned = steps * apex.envs_per_actor
-            self._planned += planned
+            self.planned += planned
             context.calls.add(
                 actor, played, partial(self._collected, actor, block, planned), partial(self._not_played, planned)
             )
@@ -71,12 +72,12 @@ class Actors:
 
     def _collected(self, actor: Member, block: Any, planned: int, played: Played) -> None:
         actor.busy = False
-        self._planned += played.steps - planned
+        self.planned += played.steps - planned
         if not self._insert(played, block):
             self._held.append((played, block))
 
     def _not_played(self, steps: int) -> None:
-        self._planned -= steps
+        self.planned -= steps
 
     def _insert(self, played: Played, block: Any) -> bool:
         return self._replay.insert(block, partial(self._inserted, played), partial(self._not_played, played.steps))

@@ -64,7 +64,10 @@ class Driver:
             calls.start(member)
 
     def run(self, stop_asked: Callable[[], bool]) -> None:
-        """Until all steps are played and learned from, or until asked to stop; then, the last checkpoint."""
+        """Until all steps are played and learned from, or until asked to stop; then, the last checkpoint.
+
+        A callback that ends the run makes it as long as what is played or being played by then.
+        """
         context, replay, learning = self._context, self._replay, self._learning
         context.journal.begin(context.state.step, context.stop, context.state.reward_min, **self._processes())
         if context.state.step:
@@ -78,6 +81,8 @@ class Driver:
             if self._can_learn():
                 learning.update()
             self._show()
+            if context.journal.ended_by is not None:
+                context.stop = min(context.stop, self._actors.planned)
             if self._is_done():
                 break
             if time.monotonic() - self._saved_at >= self._checkpoint_seconds:

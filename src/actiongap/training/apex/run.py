@@ -55,7 +55,7 @@ def _drive(ray: object, task: Task, state: State, stop: int, journal: Journal, c
     try:
         with stop_on_signals() as stop_asked:
             driver.run(stop_asked.is_set)
-        if stop_asked.is_set():
+        if stop_asked.is_set() and journal.ended_by is None:
             raise interrupted(state.step, journal.folder)
     except ray_cluster.ClusterLostError:
         # The learner is here, the replay was not: the run goes on with an empty one.
