@@ -232,11 +232,11 @@ class Agent:
         opened = self._open(Path(folder))
         try:
             training, history = self._take_up()
+            journal = Journal(self._task, history, opened, display.Silent())
+            journal.set_status("running", training.step, training.reward_min)
             opened.restore(history.rows, history.episodes)
             loop.save(self._task, training, history, opened)
-            Journal(self._task, history, opened, display.Silent()).set_status(
-                "finished", training.step, training.reward_min
-            )
+            journal.set_status("finished", training.step, training.reward_min)
         finally:
             opened.close()
 

@@ -116,9 +116,9 @@ class Journal:
         self.history.last = None
         self._pace, self._stop = Pace(step), stop
         self._row_at, self._row_step = time.monotonic(), step
+        self.set_status("running", step, reward_min, **more)  # before the table is another than an earlier end tells
         if self.folder is not None:
             self.folder.restore(self.history.metrics, self.history.episodes)
-        self.set_status("running", step, reward_min, **more)
         if step == 0 and self.task.note is not None:
             self.note(self.task.note)
 
@@ -182,7 +182,7 @@ class Journal:
             more["lower_bound"] = self.task.lower_bound(reward_min)
         if message is not None:
             more["message"] = message
-        self.folder.set_status(status, step, **more)
+        self.folder.set_status(status, step, self.history.rows, **more)
 
     def refuse_divergence(self, diverged_at: int | None, step: int) -> None:
         """Raise where the loss was not finite; `diverged_at` is the step, or -1 for none, or None if not known."""
