@@ -130,7 +130,8 @@ class Harness:
                 return
             while not is_enough() and self._chance.random() < 0.75 and self._kill_at(out, at, torn):
                 pass
-            yield self._finish(out)
+            self._finish(out)
+            yield
 
     def _kill_at_random(self, is_enough: Callable[[], bool], most_a_run: int = 8) -> Iterator[None]:
         """Runs that are killed some times each, at calls or at any moment."""
@@ -145,7 +146,8 @@ class Harness:
                     killed = self._kill_after(out, self._chance.uniform(0, self._takes_s))
                 if not killed:
                     break
-            yield self._finish(out)
+            self._finish(out)
+            yield
 
     def _kill_all_processes(self, is_enough: Callable[[], bool], most_a_run: int = 10) -> Iterator[None]:
         """A run of several processes, each killed at one of its calls, until the plan has no kill left."""
@@ -165,7 +167,8 @@ class Harness:
                 text = told.read_text(encoding="utf-8")
                 if text:
                     self._count(text)
-            yield self._finish(out)
+            self._finish(out)
+            yield
 
     def _kill_at(self, out: Path, at: int, torn: bool) -> bool:
         told = self._place / "told"

@@ -150,8 +150,7 @@ def make(
         algorithm = custom_operators.from_name(str(algorithm))
     elif not isinstance(algorithm, str | Operator):
         algorithm = custom_operators.custom(algorithm)
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**32:
-        raise ValueError(f"seed is {seed!r}; it must be a whole number in [0, 2^32)")
+    check_seed(seed)
     given = split(overrides or {}, _names_of_numbers(algorithm))
     apex, of_preset = _apex(given.apex)
     may_change = SCHEDULED if isinstance(algorithm, str) else schedules.changeable(algorithm)
@@ -218,6 +217,13 @@ def _refuse_incomplete(record: Mapping[str, Any]) -> None:
     for name, value in record["operator"].items():
         if not isinstance(value, int | float) and value not in ("inf", "-inf", _BY_RULE):
             raise RunFolderError(f"the operator's {name} is {value!r}, which is no number")
+
+
+def check_seed(seed: Any) -> int:
+    """The seed, if it is one."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**32:
+        raise ValueError(f"seed is {seed!r}; it must be a whole number in [0, 2^32)")
+    return int(seed)
 
 
 def describe_environment(environment: Environment) -> str:
