@@ -7,6 +7,7 @@ goes on: a run that is made longer drops it, and its rows are those of a run tha
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 import zlib
@@ -21,7 +22,7 @@ from actiongap.training.display import Display, Moment, Pace
 from actiongap.training.evaluation import Episodes
 from actiongap.training.files import FileError
 from actiongap.training.rows import Row
-from actiongap.training.run_folder import RunFolder, RunFolderError
+from actiongap.training.run_folder import RunFolder, RunFolderError, read_status, refuse_changed_metrics
 from actiongap.training.task import Task
 
 
@@ -76,9 +77,14 @@ class History:
             last = beyond[0]
             if _digest([last]) != kept.get("last_digest", _digest([last])):
                 raise _changed(folder / "metrics.csv", last)
+        elif "last_digest" in kept:
+            _refuse_loss(folder)
         end = metrics[-1]["step"] if metrics else -1
         # A checkpoint of version 0.1 does not tell how many episodes there were.
         episodes = _read(folder / "episodes.csv", kept.get("episodes", math.inf), end, "episodes" not in kept)
+        for before, after in itertools.pairwise(episodes):
+            if after["step"] < before["step"]:
+                raise _changed(folder / "episodes.csv", after)
         by_step = _by_step(episodes)
         checked = (
             ("metrics.csv", "metrics_digests", [[row] for row in metrics]),
@@ -243,6 +249,15 @@ def _read(path: Path, count: float, last_step: float = math.inf, lenient: bool =
         return tables.read_first(path, count, last_step, lenient)
     except FileError as error:
         raise RunFolderError(f"{error}; put the file back, or start in a new folder") from None
+
+
+def _refuse_loss(folder: Path) -> None:
+    """The row of the end is gone. A run that goes on drops it; if one that has ended lacks it, it was removed."""
+    try:
+        status = read_status(folder)
+    except RunFolderError:
+        return
+    refuse_changed_metrics(folder, status)
 
 
 def _changed(path: Path, row: Row) -> RunFolderError:

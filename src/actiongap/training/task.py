@@ -356,7 +356,7 @@ def _split_schedules(numbers: dict[str, Any], may_change: Sequence[str]) -> tupl
     """The numbers at the start, those that change as they are at the end, and over how many steps."""
     scheduled = {name: value for name, value in numbers.items() if isinstance(value, tuple | list)}
     for name, value in scheduled.items():
-        if name not in may_change or len(value) != 3:
+        if name not in may_change or len(value) != 3 or not all(map(_is_finite_number, value)):
             allowed = ", ".join(may_change)
             raise ValueError(f"{name} is {value!r}; {allowed} may be (start, end, steps), all others are numbers")
     lengths = {value[2] for value in scheduled.values()}
@@ -364,6 +364,10 @@ def _split_schedules(numbers: dict[str, Any], may_change: Sequence[str]) -> tupl
         raise ValueError(f"the schedules last {sorted(lengths)} steps; they must all last equally long")
     start = {name: value[0] if name in scheduled else value for name, value in numbers.items()}
     return start, {name: value[1] for name, value in scheduled.items()}, int(max(lengths, default=1))
+
+
+def _is_finite_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _as_overrides(schedule: Schedule | None) -> dict[str, list[float]] | None:
