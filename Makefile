@@ -60,6 +60,9 @@ test-all: $(VENV)/.all lint
 	$(BIN)/pytest -n auto --dist loadfile
 
 # Damaged files of runs and suites: FUZZ_VARIANTS of them. Killed runs: KILLS of them. See docs/reliability.md.
+# Both flush thousands of small files, so they work in memory, where there is such a place.
+fuzz kills: export TMPDIR := $(firstword $(TMPDIR) $(wildcard /dev/shm) /tmp)
+
 fuzz: $(VENV)/.test
 	FUZZ_VARIANTS=$${FUZZ_VARIANTS:-10000} $(BIN)/pytest tests/fuzz
 

@@ -328,6 +328,13 @@ def test_rows_and_their_value_are_checked_in_every_method(library):
         operator.gap_term(as_array(np.zeros((2, 3), np.float32)), as_array(COLUMN))
 
 
+def test_a_list_is_no_array():
+    arguments = batch(np.asarray)
+    for name in ("q", "reward", "action"):
+        with pytest.raises(ValueError, match=f"{name} is a list; .* try numpy.asarray"):
+            operators.al().target(**{**arguments, name: arguments[name].tolist()})
+
+
 def test_shapes_are_checked_under_jit_and_values_where_they_are_known():
     target = jax.jit(lambda arguments: operators.al().target(**arguments))
     with pytest.raises(ValueError, match="reward has shape"):

@@ -207,7 +207,7 @@ class Agent:
                 f"the observation has shape {list(array.shape)}; {self.environment.name} has {list(shape)}, "
                 "or a batch of such"
             )
-        batch = array.reshape(-1, *shape).astype(dtype)
+        batch = _converted(array, dtype).reshape(-1, *shape)
         q = np.asarray(self._task.program.q_values(self._current().learner.online, batch))
         return q.reshape(*array.shape[: array.ndim - len(shape)], -1)
 
@@ -221,12 +221,10 @@ class Agent:
 
         The same agent plays the same episodes again; another `seed` gives others.
         """
-        if isinstance(episodes, bool) or int(episodes) != episodes or episodes < 1:
-            raise ValueError(f"episodes is {episodes!r}; it must be a whole number, 1 or more")
-        settings = dataclasses.replace(self.settings, evaluation_episodes=int(episodes))
+        settings = dataclasses.replace(self.settings, evaluation_episodes=_whole("episodes", episodes, 1))
         program = dataclasses.replace(self._task, settings=settings).program
         learned = self._current()
-        chosen = np.uint32(self.seed if seed is None else seed)
+        chosen = np.uint32(self.seed if seed is None else task.check_seed(seed))
         played = program.evaluate(learned.learner.online, chosen, np.int32(learned.step))
         return Episodes(*(np.asarray(column) for column in played))  # type: ignore[arg-type]
 
@@ -246,9 +244,10 @@ class Agent:
         opened = self._open(Path(folder))
         try:
             training, history = self._take_up()
+            journal = Journal(self._task, history, opened, display.Silent())
+            journal.set_status("running", training.step, training.reward_min)
             opened.restore(history.rows, history.episodes)
             loop.save(self._task, training, history, opened)
-            journal = Journal(self._task, history, opened, display.Silent())
             journal.write_best()
             journal.set_status("finished", training.step, training.reward_min)
         finally:
@@ -289,9 +288,7 @@ class Agent:
     def _stop(self, steps: int | None) -> int:
         """The step to learn up to, for so many steps more."""
         steps = self.settings.training_steps if steps is None else steps
-        if isinstance(steps, bool) or int(steps) != steps or steps < 0:
-            raise ValueError(f"steps is {steps!r}; it must be a whole number, 0 or more")
-        stop = self.step + int(steps)
+        stop = self.step + _whole("steps", steps, 0)
         if stop >= 2**31:
             raise ValueError(f"{stop:,} steps in all are more than the counters hold; at most 2^31 - 1")
         return stop
@@ -370,3 +367,23 @@ def _load_best(of: task.Task, folder: Path) -> _Learned:
     learner = of.program.init_learner(np.uint32(of.seed))._replace(online=jax.tree.map(jnp.asarray, found.network))
     rows = tables.read_first(folder / "metrics.csv", math.inf, found.step, lenient=True)
     return _Learned(found.step, learner, found.reward_min, History(rows), goes_on=False)
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    try:
+        is_whole = not isinstance(value, bool) and int(value) == value and value >= least
+    except (TypeError, ValueError, OverflowError):
+        is_whole = False
+    if not is_whole:
+        raise ValueError(f"{name} is {value!r}; it must be a whole number, {least} or more")
+    return int(value)
+
+
+def _converted(observation: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Of the type that the network was trained on. An image in [0, 1] in place of one in 0..255 would become black."""
+    if observation.dtype.kind not in "fiub" or (observation.dtype.kind == "f" and not np.isfinite(observation).all()):
+        raise ValueError("the observation holds what is no finite number")
+    converted = observation.astype(dtype)
+    if dtype.kind in "iub" and not np.array_equal(converted, observation):
+        raise ValueError(f"the observation is of {observation.dtype}, and not all of it is {dtype}, as it must be")
+    return converted

@@ -42,6 +42,7 @@ def is_concrete(value: Any) -> bool:
 
 def check_rows(name: str, rows: Array) -> None:
     """Refuse what is no rows of action values. Like the checks below: shapes and types alone, so free under jit."""
+    _check_array(name, rows)
     shape = shape_of(rows)
     if not shape or shape[-1] == 0:
         raise ValueError(f"{name} has shape {shape}; it must be [..., A], with at least one action in its last axis")
@@ -51,10 +52,16 @@ def check_rows(name: str, rows: Array) -> None:
 
 def check_batch(name: str, given: Array, q: Array) -> None:
     """Refuse what has not one entry a row: [B, 1] beside [B] would be broadcast to [B, B] without a word."""
+    _check_array(name, given)
     shape, wanted = shape_of(given), shape_of(q)[:-1]
     if shape != wanted:
         hint = f": try {name}.squeeze(-1)" if shape == (*wanted, 1) else ", one entry for each row of q"
         raise ValueError(f"{name} has shape {shape}; with q of shape {shape_of(q)} it must be {wanted}{hint}")
+
+
+def _check_array(name: str, given: Any) -> None:
+    if isinstance(given, list | tuple):
+        raise ValueError(f"{name} is a {type(given).__name__}; it must be an array: try numpy.asarray({name})")
 
 
 def check_actions(action: Array, count: int) -> None:

@@ -12,6 +12,7 @@ import pytest
 from actiongap import analysis
 from actiongap.analysis import evaluations, experiment_file
 from actiongap.analysis.comparison import compare
+from actiongap.training import tables
 from actiongap.training.files import FileError
 
 from .written_runs import write_grid, write_run
@@ -123,6 +124,25 @@ def test_an_experiment_file_of_any_kind_is_marked(tmp_path: Path, content: Any) 
     (marked,) = [run for run in analysis.find(tmp_path) if run.status == "unreadable"]
     assert (marked.path, len(analysis.load(tmp_path))) == (tmp_path, 20)
     assert any("experiment.json" in told for told in compare(tmp_path).problems)
+
+
+def test_a_table_that_was_changed_after_the_run_is_a_marked_run(tmp_path: Path) -> None:
+    write_run(tmp_path)
+    bad = write_run(tmp_path, algorithm="al")
+    table, status = bad / "metrics.csv", bad / "status.json"
+    before = table.read_bytes()
+    sealed = {**json.loads(status.read_text()), "metrics_checksum": tables.checksum(table)}
+    status.write_text(json.dumps(sealed))
+    assert len(analysis.load(tmp_path)) == 40
+    for changed in (before.replace(b",10.0,", b",90.0,", 1), before + before.splitlines(keepends=True)[-1], None):
+        table.unlink() if changed is None else table.write_bytes(changed)
+        (marked,) = [run for run in analysis.find(tmp_path) if run.status == "unreadable"]
+        assert (marked.path, marked.step, len(analysis.load(tmp_path))) == (bad, 95_000, 20)
+        assert any("metrics.csv" in told for told in compare(tmp_path).problems)
+    table.write_bytes(before.replace(b",10.0,", b",90.0,", 1))
+    del sealed["metrics_checksum"]
+    status.write_text(json.dumps(sealed))
+    assert len(analysis.load(tmp_path)) == 40
 
 
 def test_links_that_go_round_files_that_never_end_and_folders_in_their_place(tmp_path: Path) -> None:

@@ -95,6 +95,12 @@ def test_what_cannot_be_learned_from_is_refused_with_its_step(fault: dict[str, A
     assert len(str(error.value).splitlines()) == 1
 
 
+@pytest.mark.parametrize("which", ["terminated", "truncated"])
+def test_an_array_in_place_of_a_flag_is_refused(which: str) -> None:
+    with pytest.raises(UnusableEnvironmentError, match=rf"step 3: it gave {which} = \[.*; it must be True or False"):
+        play(lambda: Faulty(**{which: np.array([True, False])}))
+
+
 def test_of_many_it_is_told_which() -> None:
     makes = iter([Faulty, Faulty, lambda: Faulty(reward=np.nan), Faulty])
     with pytest.raises(UnusableEnvironmentError, match="Faulty, step 3, environment 1 of 3: it gave a reward of nan"):

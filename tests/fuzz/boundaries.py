@@ -69,7 +69,7 @@ def load_old(folder: Path) -> tuple[Any, str]:
 def go_on(folder: Path) -> tuple[Any, str]:
     """The same command again, for more steps."""
     Agent("clip_al", CORRIDOR, seed=5, **SETTINGS).learn(LAST, out=folder, progress=False)
-    return {name: (folder / name).read_bytes() for name in ("metrics.csv", "episodes.csv", "checkpoint")}, ""
+    return _contents(folder), ""
 
 
 def analyse(folder: Path) -> tuple[Any, str]:
@@ -85,7 +85,7 @@ def analyse(folder: Path) -> tuple[Any, str]:
 
 
 def command(*arguments: str) -> Callable[[Path], tuple[Any, str]]:
-    """A command, in this process, with the folder where FOLDER or ABOVE stands."""
+    """A command, in this process, with the folder where FOLDER or ABOVE stands: what it says, and what it makes."""
 
     def call(folder: Path) -> tuple[Any, str]:
         out, err = io.StringIO(), io.StringIO()
@@ -102,7 +102,8 @@ def command(*arguments: str) -> Callable[[Path], tuple[Any, str]]:
             assert code in (1, 2), (code, told)
             assert len(err.getvalue().strip().splitlines()) <= 3, err.getvalue()
             raise ValueError(told)
-        return out.getvalue(), told
+        made = folder if arguments[0] == "train" else folder.parent / "report"
+        return (out.getvalue(), _contents(made) if made.exists() else None), told
 
     call.__name__ = f"actiongap {arguments[0]}"
     return call
@@ -113,6 +114,12 @@ def _arguments(words: list[str]) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["actiongap", *words])
         yield
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    """What of a run, or of a report, has to be the same."""
+    names = sorted(path for path in folder.rglob("*") if path.suffix == ".csv" or path.name == "checkpoint")
+    return {path.name: path.read_bytes() for path in names if path.name != "timing.csv"}
 
 
 def _agent(agent: Agent) -> Any:

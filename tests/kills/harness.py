@@ -2,17 +2,23 @@
 
     python tests/kills/harness.py [--kills 1000] [--kinds fused hosted compare] [--seed 0]
 
-A run is made in a fork of this process, which has imported all and computed nothing: so a start takes a moment. Of a
-thousand kills, about half go through the calls that change files, one after the other (points.py), some of them with
-the file torn; the others fall at random moments.
+A process to be killed is a fork of this one, which has imported all and computed nothing: so a start takes a moment.
+What was killed for the last time is finished by a process that has all compiled already. Of the kills of single runs,
+half go through the calls that change files, one after the other (points.py), of a run that starts and of one that goes
+on, some of them with the file torn; the others fall at random moments. In a comparison, each of its processes is killed
+at a call of its own. After every kill, no run may look as if somebody had changed its files.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import importlib
 import itertools
+import multiprocessing
 import os
 import random
+import resource
 import shutil
 import signal
 import sys
@@ -21,14 +27,16 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 
 import points
 
 from actiongap import agent as agents
 from actiongap import cli
+from actiongap.training.run_folder import read_status, refuse_changed_metrics
 
 sys.path.append(str(Path(__file__).parents[1] / "training"))
 
@@ -63,6 +71,8 @@ def compare(out: Path) -> None:
 
 
 KINDS: dict[str, Callable[[Path], None]] = {"fused": fused, "hosted": hosted, "compare": compare}
+WEIGHTS = {"fused": 2, "hosted": 2, "compare": 1}
+"""How the kills are shared: one in a comparison, of three processes, takes as long as several others."""
 
 
 class DifferenceError(AssertionError):
@@ -89,6 +99,7 @@ class Harness:
     def __init__(self, kind: str, place: Path, chance: random.Random, figures: Figures) -> None:
         self._kind, self._place, self._chance, self._figures = kind, place, chance, figures
         self._plans = itertools.count()
+        self._finisher: Finisher | None = None
         self._start(place / "first")  # compiles
         began = time.monotonic()
         self._start(place / "whole")
@@ -97,47 +108,68 @@ class Harness:
         if contents(place / "first") != self._whole:
             raise DifferenceError(f"{kind}: two runs that nobody killed differ")
 
-    def kill_at_every_call(self, most: int, torn: bool) -> None:
-        """One run for each call, killed there, then let finish: until there is no such call any more."""
-        for at in range(1, most + 1):
-            out = self._place / "run"
-            if not self._kill_at(out, at, torn):
-                return
-            self._finish(out)
+    def work(self, kills: int) -> Iterator[None]:
+        """So many kills; stops after each run that was finished, so that kinds can take turns."""
+        if self._kind == "compare":
+            yield from self._kill_all_processes(lambda: self.kills() >= kills)
+            return
+        self._finisher = Finisher(KINDS[self._kind], self._place / "log")
+        for share, torn in ((3, False), (6, True)):
+            most = self.kills() + kills // share
+            yield from self._kill_at_every_call(lambda most=most: self.kills() >= most, torn)  # type: ignore[misc]
+        yield from self._kill_at_random(lambda: self.kills() >= kills)
 
-    def kill_at_random(self, most: int, most_a_run: int = 8) -> None:
-        """Runs that are killed some times each, at calls or at any moment."""
-        while most > 0:
+    def kills(self) -> int:
+        """So far."""
+        return sum(count for what, count in self._figures.kills.items() if what.startswith(self._kind))
+
+    def _kill_at_every_call(self, is_enough: Callable[[], bool], torn: bool) -> Iterator[None]:
+        """A run for each call, killed there, and there again when it goes on: until there is no such call any more."""
+        for at in itertools.count(1):
             out = self._place / "run"
-            for _ in range(min(most, self._chance.randint(1, most_a_run))):
+            if is_enough() or not self._kill_at(out, at, torn):
+                return
+            while not is_enough() and self._chance.random() < 0.75 and self._kill_at(out, at, torn):
+                pass
+            self._finish(out)
+            yield
+
+    def _kill_at_random(self, is_enough: Callable[[], bool], most_a_run: int = 8) -> Iterator[None]:
+        """Runs that are killed some times each, at calls or at any moment."""
+        while not is_enough():
+            out = self._place / "run"
+            for _ in range(self._chance.randint(1, most_a_run)):
+                if is_enough():
+                    break
                 if self._chance.random() < 0.3:
                     killed = self._kill_at(out, self._chance.randint(1, 40), self._chance.random() < 0.5)
                 else:
                     killed = self._kill_after(out, self._chance.uniform(0, self._takes_s))
-                most -= 1
                 if not killed:
                     break
             self._finish(out)
+            yield
 
-    def kill_all_processes_at_random(self, most: int) -> None:
+    def _kill_all_processes(self, is_enough: Callable[[], bool], most_a_run: int = 10) -> Iterator[None]:
         """A run of several processes, each killed at one of its calls, until the plan has no kill left."""
-        while most > 0:
-            count = min(most, self._chance.randint(1, 4))
+        while not is_enough():
+            count = self._chance.randint(1, most_a_run)
             plan = self._place / f"plan-{next(self._plans)}"
             plan.mkdir()
             os.environ[points.VARIABLE] = f"{plan},{count},30"
             site = str(Path(__file__).parent / "site")
-            os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [site, os.environ.get("PYTHONPATH")]))
+            path = [site, *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+            os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(filter(None, path)))
             out = self._place / "run"
             while self._wait(self._fork(out, points.arm_by_plan), codes=(0, 1)) != 0:
-                pass
+                self._refuse_apparent_damage(out)
             del os.environ[points.VARIABLE]
             for told in plan.iterdir():
                 text = told.read_text(encoding="utf-8")
                 if text:
                     self._count(text)
-            most -= count
             self._finish(out)
+            yield
 
     def _kill_at(self, out: Path, at: int, torn: bool) -> bool:
         told = self._place / "told"
@@ -146,6 +178,7 @@ class Harness:
         code = self._wait(self._fork(out, lambda: points.arm(at, torn, chance, told)))
         if code != 0:
             self._count(told.read_text(encoding="utf-8"))
+            self._refuse_apparent_damage(out)
         return code != 0
 
     def _kill_after(self, out: Path, seconds: float) -> bool:
@@ -155,7 +188,12 @@ class Harness:
         code = self._wait(process)
         if code != 0:
             self._count("any moment")
+            self._refuse_apparent_damage(out)
         return code != 0
+
+    def _refuse_apparent_damage(self, out: Path) -> None:
+        for path in out.rglob("status.json"):
+            refuse_changed_metrics(path.parent, read_status(path.parent))
 
     def _count(self, told: str) -> None:
         name, _, rest = told.partition(" ")
@@ -165,7 +203,10 @@ class Harness:
             print(f"so far: {self._figures}", flush=True)
 
     def _finish(self, out: Path) -> None:
-        self._start(out)
+        if self._finisher is None:
+            self._start(out)
+        else:
+            self._finisher.finish(out)
         found = contents(out)
         for name in self._whole.keys() | found.keys():
             if found.get(name) != self._whole.get(name):
@@ -205,21 +246,67 @@ class Harness:
             os._exit(code)
 
     def _wait(self, process: int, codes: tuple[int, ...] = (0,)) -> int:
-        deadline = time.monotonic() + _LIMIT_S
-        while True:
-            ended, status = os.waitpid(process, os.WNOHANG)
-            if ended:
-                break
-            if time.monotonic() > deadline:
-                os.kill(process, signal.SIGKILL)
-                os.waitpid(process, 0)
-                raise DifferenceError(f"{self._kind}: it did not end in {_LIMIT_S:.0f} s")
-            time.sleep(0.01)
-        code = os.waitstatus_to_exitcode(status)
+        with time_limit(f"{self._kind}: it did not end", process):
+            code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
         if code not in (*codes, -signal.SIGKILL):
             log = (self._place / "log").read_text(encoding="utf-8", errors="replace")
             raise DifferenceError(f"{self._kind}: it ended with exit code {code}:\n{log[-3000:]}")
         return code
+
+
+class Finisher:
+    """A process of its own that lets one run after the other finish; what is compiled stays with it."""
+
+    def __init__(self, run: Callable[[Path], None], log: Path) -> None:
+        self._log = log
+        self._asked, answered = multiprocessing.Pipe()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self._process = os.fork()
+        if self._process:
+            return
+        self._asked.close()
+        try:
+            warnings.simplefilter("ignore")
+            descriptor = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(descriptor, 1)
+            os.dup2(descriptor, 2)
+            with contextlib.suppress(EOFError):
+                while True:
+                    answered.send(_answer(run, answered.recv()))
+        finally:
+            os._exit(0)
+
+    def finish(self, out: Path) -> None:
+        with time_limit(f"{out}: it did not end", self._process):
+            self._asked.send(out)
+            problem = self._asked.recv()
+        if problem is not None:
+            raise DifferenceError(f"{out} could not be finished:\n{problem}")
+
+
+def _answer(run: Callable[[Path], None], out: Path) -> str | None:
+    try:
+        run(out)
+        return None
+    except BaseException:
+        return traceback.format_exc()
+
+
+@contextlib.contextmanager
+def time_limit(story: str, process: int) -> Iterator[None]:
+    """Kill the process, and say so, if the block takes too long. Nothing is polled."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        os.kill(process, signal.SIGKILL)
+        raise DifferenceError(f"{story} in {_LIMIT_S:.0f} s")
+
+    signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, _LIMIT_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def contents(out: Path) -> dict[str, bytes]:
@@ -228,22 +315,30 @@ def contents(out: Path) -> dict[str, bytes]:
     return {str(path.relative_to(out)): path.read_bytes() for path in found}
 
 
+def import_all() -> None:
+    """What a run would import only when it needs it: this process does, once, for all of its forks."""
+    for name in ("scipy.linalg", "scipy.sparse", "pandas", "matplotlib.pyplot", "PIL.Image", "gymnasium"):
+        importlib.import_module(name)
+    for name in ("actiongap.cli.experiments", "actiongap.analysis.report", "actiongap.training.watch"):
+        importlib.import_module(name)
+
+
 def work(kills: int, kinds: list[str], seed: int) -> Figures:
-    """All of it; raises where something came out otherwise. `kills` are shared by the kinds."""
+    """All of it, the kind that is most behind first; raises where something came out otherwise."""
     figures, chance = Figures(), random.Random(seed)
-    share = max(kills // len(kinds), 1)
+    import_all()
     with tempfile.TemporaryDirectory() as temporary:
         os.environ.setdefault("ACTIONGAP_CACHE", str(Path(temporary) / "cache"))
+        at_work = []
         for kind in kinds:
             place = Path(temporary) / kind
             place.mkdir()
-            harness = Harness(kind, place, chance, figures)
-            if kind == "compare":
-                harness.kill_all_processes_at_random(share)
-            else:
-                harness.kill_at_every_call(share // 3, torn=False)
-                harness.kill_at_every_call(share // 6, torn=True)
-                harness.kill_at_random(share - sum(figures.kills[key] for key in figures.kills if key.startswith(kind)))
+            share = -(-kills * WEIGHTS[kind] // sum(WEIGHTS[each] for each in kinds))
+            at_work.append((share, harness := Harness(kind, place, chance, figures), harness.work(share)))
+        while at_work:
+            least = min(at_work, key=lambda each: each[1].kills() / each[0])
+            if next(least[2], figures) is figures:
+                at_work.remove(least)
     return figures
 
 
@@ -256,7 +351,9 @@ def main() -> None:
     given = parser.parse_args()
     began = time.monotonic()
     print(work(given.kills, given.kinds, given.seed))
-    print(f"{time.monotonic() - began:.0f} s")
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    processor = sum(each.ru_utime + each.ru_stime for each in used)
+    print(f"{time.monotonic() - began:.0f} s, {processor:.0f} s of a processor")
 
 
 if __name__ == "__main__":

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from actiongap.agent import Agent
 from actiongap.training import tables
-from actiongap.training.run_folder import RunFolderError
+from actiongap.training.run_folder import RunFolderError, read_status, refuse_changed_metrics
 
 from .tiny_game import CORRIDOR, QUICK
 
@@ -48,6 +49,26 @@ def test_a_finished_run_stays_as_it_is_when_asked_for_again(tmp_path: Path) -> N
     before = (tmp_path / "metrics.csv").read_bytes(), (tmp_path / "episodes.csv").read_bytes()
     make().learn(130, out=tmp_path, progress=False)
     assert ((tmp_path / "metrics.csv").read_bytes(), (tmp_path / "episodes.csv").read_bytes()) == before
+
+
+def test_the_table_of_an_ended_run_is_sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make().learn(130, out=tmp_path, progress=False)
+    assert read_status(tmp_path)["metrics_checksum"] == tables.checksum(tmp_path / "metrics.csv")
+    rewrite, seen = tables.rewrite, []
+
+    def check(path: Path, rows: Any) -> None:
+        rewrite(path, rows)
+        refuse_changed_metrics(tmp_path, read_status(tmp_path))
+        seen.append(path.name)
+
+    # The row at 130 is dropped when the run goes on: killed just then, it must not look like damage.
+    monkeypatch.setattr(tables, "rewrite", check)
+    make().learn(220, out=tmp_path, progress=False)
+    assert "metrics.csv" in seen
+    refuse_changed_metrics(tmp_path, read_status(tmp_path))
+    Agent.load(tmp_path, CORRIDOR).save(tmp_path)
+    assert seen.count("metrics.csv") == 2
+    assert read_status(tmp_path)["metrics_checksum"] == tables.checksum(tmp_path / "metrics.csv")
 
 
 @pytest.fixture

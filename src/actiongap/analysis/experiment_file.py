@@ -82,6 +82,10 @@ def _problems(content: Mapping[str, Any]) -> Any:
         "random_scores": (dict, "an object"),
         "runs": (dict, "an object"),
     }
+    unknown = next((key for key in content if key not in kinds), None)
+    if unknown is not None:
+        yield f"it has {unknown[:40]!r}, which this version does not know: put it back, or upgrade actiongap"
+        return
     for key, (kind, words) in kinds.items():
         if content.get(key) is not None and not isinstance(content[key], kind):
             yield f"its {key} is not {words}"

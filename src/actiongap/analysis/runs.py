@@ -20,7 +20,7 @@ from actiongap import operators
 from actiongap.analysis import experiment_file
 from actiongap.training import tables, trackers
 from actiongap.training.files import FileError
-from actiongap.training.run_folder import RunFolderError, read_settings, read_status
+from actiongap.training.run_folder import RunFolderError, read_settings, read_status, refuse_changed_metrics
 
 UNREADABLE, MISSING, UNKNOWN = "unreadable", "missing", "unknown"
 Folders = str | Path | Iterable[str | Path]
@@ -185,6 +185,10 @@ def _read_status(path: Path) -> _Status:
     status, step, message = content.get("status", content.get("state")), content.get("step"), content.get("message")
     if not isinstance(status, str) or type(step) is not int or step < 0:
         return _Status(UNREADABLE, 0, f"{path / 'status.json'} does not tell the status and the step")
+    try:
+        refuse_changed_metrics(path, content)
+    except (RunFolderError, FileError) as error:
+        return _Status(UNREADABLE, step, str(error))
     bound = as_number(content["lower_bound"]) if "lower_bound" in content else None
     return _Status(status, step, None if message is None else str(message), bound)
 

@@ -166,7 +166,7 @@ def runs(folder: tyro.conf.Positional[Path]) -> None:
         folder: Any folder that holds runs, at any depth.
     """
     from actiongap.analysis import labels
-    from actiongap.analysis.runs import find
+    from actiongap.analysis.runs import UNREADABLE, find
     from actiongap.training import tables
 
     found = find(folder)
@@ -182,7 +182,8 @@ def runs(folder: tyro.conf.Positional[Path]) -> None:
     table.add_column("status", overflow="fold")
     table.add_column("return" if narrow else "last return", justify="right")
     for run in found:
-        value = tables.last_row(run.path / "metrics.csv").get("evaluation_return")
+        row = {} if run.status == UNREADABLE else tables.last_row(run.path / "metrics.csv")
+        value = row.get("evaluation_return")
         count = labels.short_steps if narrow else "{:,}".format
         which = [] if narrow else [run.environment, run.variant, "" if run.seed < 0 else str(run.seed)]
         of = "" if run.wanted_steps is None else count(run.wanted_steps)

@@ -64,6 +64,14 @@ class Boundary:
                 self._refuse(f"{which} of shape {list(flags.shape)}; there must be {self._shape[0]}", place)
         return flags if flags.dtype is _BOOL else flags.astype(bool)
 
+    def is_over(self, terminated: Any, truncated: Any, place: int, number: int) -> bool:
+        """Whether an episode ended, of one environment; an array in place of a flag is neither."""
+        try:
+            return bool(terminated or truncated)
+        except ValueError:
+            which, flag = ("truncated", truncated) if np.ndim(terminated) == 0 else ("terminated", terminated)
+            self._refuse(f"{which} = {_short(flag)}; it must be True or False", place, number)
+
     def started(self, given: Any, number: int | None = None, place: str | int = "reset") -> Any:
         """The observation of what `reset` gave."""
         if isinstance(given, tuple) and len(given) == 2:

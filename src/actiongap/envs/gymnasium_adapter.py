@@ -186,7 +186,7 @@ class SeparateEnvironments:
             rewards.append(reward)
             ends.append(terminated)
             cuts.append(truncated)
-            if terminated or truncated:
+            if boundary.is_over(terminated, truncated, place, number):
                 # An environment may write into the array that it gave.
                 finals[-1] = copy.copy(final)
                 any_over = True

@@ -101,6 +101,8 @@ def expand(
     An operator's number is given only to the algorithms that have it: varying clip_ratio leaves dqn as it is.
     """
     vary, overrides = dict(vary or {}), dict(overrides or {})
+    if steps is not None and not 1 <= steps < 2**31:
+        raise ValueError(f"steps is {steps}; it must be a whole number from 1 to 2^31 - 1")
     refuse_too_many(len(environments) * len(algorithms) * len(seeds), vary)
     numbers = {algorithm: parameters(algorithm) for algorithm in algorithms}
     of_operators = {*Operator._fields}.union(*numbers.values())

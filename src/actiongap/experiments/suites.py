@@ -30,6 +30,7 @@ from actiongap import operators
 from actiongap.analysis.checks import problems_of as problems_of_check
 from actiongap.custom_operators import from_name, is_name
 from actiongap.experiments.grid import Experiment, expand, refuse_too_many
+from actiongap.learning import settings
 from actiongap.tabular.chain_walk import experiment as chain_walk
 from actiongap.training import files, trackers
 from actiongap.training.files import FileError
@@ -220,6 +221,10 @@ def _problems(content: Mapping[str, Any]) -> list[str]:
     if environments and known:
         vary = {key: values for key, values in right.get("vary", {}).items() if isinstance(values, list) and values}
         found += _problems_of_runs(environments, known, vary, right.get("set", {}))
+    else:  # no run can be tried, but names are still known
+        names = [*settings.NAMES, *operators.Operator._fields]
+        given = [f"{table}.{name}" for table in ("set", "vary") for name in right.get(table, {}) if name not in names]
+        found += [f"{key}: there is no such setting{_near(key.partition('.')[2], names)}" for key in given]
     return found
 
 

@@ -252,6 +252,8 @@ def _digest_of(file: IO[bytes], version: int) -> bytes:
 def _is_whole(path: Path) -> bool:
     if _written.get(path.absolute()) == _signature(path):
         return True
+    if not path.is_file():  # opening a FIFO would wait
+        return False
     try:
         with open(path, "rb") as file:
             version, digest = _check_prefix(file, path)

@@ -7,6 +7,7 @@ goes on: a run that is made longer drops it, and its rows are those of a run tha
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 import zlib
@@ -23,7 +24,7 @@ from actiongap.training.display import Display, Moment, Pace
 from actiongap.training.evaluation import Episodes
 from actiongap.training.files import FileError
 from actiongap.training.rows import Row
-from actiongap.training.run_folder import RunFolder, RunFolderError
+from actiongap.training.run_folder import RunFolder, RunFolderError, read_status, refuse_changed_metrics
 from actiongap.training.task import Task
 
 
@@ -80,9 +81,14 @@ class History:
             last = beyond[0]
             if _digest([last]) != kept.get("last_digest", _digest([last])):
                 raise _changed(folder / "metrics.csv", last)
+        elif "last_digest" in kept:
+            _refuse_loss(folder)
         end = metrics[-1]["step"] if metrics else -1
         # A checkpoint of version 0.1 does not tell how many episodes there were.
         episodes = _read(folder / "episodes.csv", kept.get("episodes", math.inf), end, "episodes" not in kept)
+        for before, after in itertools.pairwise(episodes):
+            if after["step"] < before["step"]:
+                raise _changed(folder / "episodes.csv", after)
         by_step = _by_step(episodes)
         checked = (
             ("metrics.csv", "metrics_digests", [[row] for row in metrics]),
@@ -122,10 +128,10 @@ class Journal:
         self.history.last = None
         self._pace, self._stop = Pace(step), stop
         self._row_at, self._row_step = time.monotonic(), step
+        self.set_status("running", step, reward_min, **more)  # before the table is another than an earlier end tells
         if self.folder is not None:
             self.folder.restore(self.history.metrics, self.history.episodes)
             self.write_best()
-        self.set_status("running", step, reward_min, **more)
         if step == 0 and self.task.note is not None:
             self.note(self.task.note)
 
@@ -216,7 +222,7 @@ class Journal:
             more["message"] = message
         if self._left_out:
             more["left_out"] = self._left_out
-        self.folder.set_status(status, step, **more)
+        self.folder.set_status(status, step, self.history.rows, **more)
 
     def refuse_divergence(self, diverged_at: int | None, step: int) -> None:
         """Raise where the loss was not finite; `diverged_at` is the step, or -1 for none, or None if not known."""
@@ -295,6 +301,15 @@ def _read(path: Path, count: float, last_step: float = math.inf, lenient: bool =
         return tables.read_first(path, count, last_step, lenient)
     except FileError as error:
         raise RunFolderError(f"{error}; put the file back, or start in a new folder") from None
+
+
+def _refuse_loss(folder: Path) -> None:
+    """The row of the end is gone. A run that goes on drops it; if one that has ended lacks it, it was removed."""
+    try:
+        status = read_status(folder)
+    except RunFolderError:
+        return
+    refuse_changed_metrics(folder, status)
 
 
 def _changed(path: Path, row: Row) -> RunFolderError:

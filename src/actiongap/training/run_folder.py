@@ -35,6 +35,8 @@ from actiongap.version import __version__
 _IDENTITY = ("environment", "game", "algorithm", "operator", "operator_functions", "schedule", "settings", "seed")
 _TABLES = ("metrics.csv", "episodes.csv", "timing.csv")
 CHECKPOINT, BEST, TRACKERS = "checkpoint", "best", "trackers.json"
+_SEALED = ("finished", "ended", "interrupted", "diverged")
+_METRICS_CHECKSUM = "metrics_checksum"
 _OURS = {"settings.json", "status.json", CHECKPOINT, BEST, TRACKERS, "lock", *_TABLES}
 
 
@@ -104,8 +106,14 @@ class RunFolder:
         """Append rows to metrics.csv, episodes.csv or timing.csv, flushed to disk."""
         self._guard(table, tables.append, rows)
 
-    def set_status(self, status: str, step: int, **more: Any) -> None:
-        """Tell where the run is."""
+    def set_status(self, status: str, step: int, rows: Sequence[Mapping[str, Any]] = (), **more: Any) -> None:
+        """Tell where the run is; of one that has ended, also the checksum of a metrics.csv of these rows.
+
+        While a run goes on there is none: it may be killed between a row and its status. One that failed may have
+        failed at writing a row.
+        """
+        if rows and status in _SEALED:
+            more[_METRICS_CHECKSUM] = tables.expected_checksum(self.path / "metrics.csv", rows)
         self._write_json("status.json", {"state": status, "step": step, **more})
 
     def close(self) -> None:
@@ -176,6 +184,19 @@ def _complete(record: dict[str, Any]) -> dict[str, Any]:
 def read_status(folder: str | Path) -> dict[str, Any]:
     """Where the run is. A killed run still says `running`."""
     return _read_json(Path(folder) / "status.json", "the folder of a run that has started")
+
+
+def refuse_changed_metrics(folder: str | Path, status: Mapping[str, Any]) -> None:
+    """Raise where metrics.csv is not what the run wrote, if its status, as `read_status` gave it, tells that."""
+    path = Path(folder) / "metrics.csv"
+    told = status.get(_METRICS_CHECKSUM)
+    if told is None or told == tables.checksum(path):
+        return
+    if read_status(folder) == status:  # else the run has just been gone on with
+        raise RunFolderError(
+            f"{path} was changed since the run wrote it: put it back, or remove the folder and make the run again; if "
+            f"the change was meant, remove `{_METRICS_CHECKSUM}` and `{files.CHECKSUM}` from its status.json"
+        )
 
 
 def describe(environment: Any) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -112,6 +113,20 @@ def rewrite(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         files.replace(path, _as_text(rows, _columns(rows), header=True))
     else:
         path.unlink(missing_ok=True)
+
+
+def checksum(path: Path) -> str:
+    """Of the file as it is."""
+    return _checksum(files.read_bytes(path, LARGEST_BYTES))
+
+
+def expected_checksum(path: Path, rows: Sequence[Mapping[str, Any]]) -> str:
+    """Of the file if it holds these rows, in the columns that it has: only its header is read."""
+    return _checksum(_as_text(rows, _header(path), header=True).encode())
+
+
+def _checksum(content: bytes) -> str:
+    return f"{zlib.crc32(content):08x}"
 
 
 def _row(path: Path, number: int, names: Sequence[str], line: str) -> Row:

@@ -150,8 +150,7 @@ def make(
         algorithm = custom_operators.from_name(str(algorithm))
     elif not isinstance(algorithm, str | Operator):
         algorithm = custom_operators.custom(algorithm)
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**32:
-        raise ValueError(f"seed is {seed!r}; it must be a whole number in [0, 2^32)")
+    check_seed(seed)
     given = split(overrides or {}, _names_of_numbers(algorithm))
     apex, of_preset = _apex(given.apex)
     may_change = SCHEDULED if isinstance(algorithm, str) else schedules.changeable(algorithm)
@@ -218,6 +217,13 @@ def _refuse_incomplete(record: Mapping[str, Any]) -> None:
     for name, value in record["operator"].items():
         if not isinstance(value, int | float) and value not in ("inf", "-inf", _BY_RULE):
             raise RunFolderError(f"the operator's {name} is {value!r}, which is no number")
+
+
+def check_seed(seed: Any) -> int:
+    """The seed, if it is one."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**32:
+        raise ValueError(f"seed is {seed!r}; it must be a whole number in [0, 2^32)")
+    return int(seed)
 
 
 def describe_environment(environment: Environment) -> str:
@@ -350,7 +356,7 @@ def _split_schedules(numbers: dict[str, Any], may_change: Sequence[str]) -> tupl
     """The numbers at the start, those that change as they are at the end, and over how many steps."""
     scheduled = {name: value for name, value in numbers.items() if isinstance(value, tuple | list)}
     for name, value in scheduled.items():
-        if name not in may_change or len(value) != 3:
+        if name not in may_change or len(value) != 3 or not all(map(_is_finite_number, value)):
             allowed = ", ".join(may_change)
             raise ValueError(f"{name} is {value!r}; {allowed} may be (start, end, steps), all others are numbers")
     lengths = {value[2] for value in scheduled.values()}
@@ -358,6 +364,10 @@ def _split_schedules(numbers: dict[str, Any], may_change: Sequence[str]) -> tupl
         raise ValueError(f"the schedules last {sorted(lengths)} steps; they must all last equally long")
     start = {name: value[0] if name in scheduled else value for name, value in numbers.items()}
     return start, {name: value[1] for name, value in scheduled.items()}, int(max(lengths, default=1))
+
+
+def _is_finite_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _as_overrides(schedule: Schedule | None) -> dict[str, list[float]] | None:
