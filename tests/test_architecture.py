@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ RANK = {room: place for place, rooms in enumerate(RANKS) for room in rooms}
 MOST_LINES = 400
 
 
+@functools.cache
 def modules() -> dict[str, Path]:
     """All modules by their dotted name, without the package's."""
     found = {}
@@ -38,6 +40,7 @@ def modules() -> dict[str, Path]:
     return found
 
 
+@functools.cache
 def imports(path: Path, deferred: bool) -> set[str]:
     """The modules of this package that a file imports; those inside of functions only if `deferred`."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
