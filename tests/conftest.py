@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -18,11 +19,28 @@ hypothesis.settings.register_profile("actiongap", deadline=None)
 hypothesis.settings.load_profile("actiongap")
 
 
+# Most of the quick tests' time is the compiler's. What they look at does not depend on how good its code is: it is told
+# not to take pains. The slow tests are run, with all others, by the compiler as users have it (`make test-all`), and so
+# are the quick ones that compare bits with those of another day (`users_compiler`).
+_NO_PAINS = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1", "XLA_FLAGS": "--xla_cpu_use_fusion_emitters=false"}
+
+
 def pytest_configure(config: pytest.Config) -> None:
     if getattr(config, "cache", None) is not None:
         os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(config.cache.mkdir("xla")))
-        os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
-        os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.03")
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+    if config.option.markexpr == "not slow" and not any(name in os.environ for name in _NO_PAINS):
+        # A version of XLA that does not know a flag ends the process.
+        probe = [sys.executable, "-c", "import jax; jax.devices()"]
+        if subprocess.run(probe, env={**os.environ, **_NO_PAINS}, capture_output=True).returncode == 0:
+            os.environ.update(_NO_PAINS)
+
+
+@pytest.fixture(scope="session")
+def users_compiler() -> dict[str, str]:
+    """The environment of a process whose programs are compiled as users' are."""
+    return {name: value for name, value in os.environ.items() if value != _NO_PAINS.get(name)}
 
 
 @pytest.fixture(scope="module", autouse=True)

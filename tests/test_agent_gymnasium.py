@@ -81,7 +81,7 @@ class Corridor(gymnasium.Env):
     ("environment", "num_envs"),
     [
         (gymnasium.wrappers.TimeLimit(Corridor(), 12), 1),
-        (lambda: gymnasium.wrappers.TimeLimit(Corridor(), 12), 4),
+        (lambda: gymnasium.wrappers.TimeLimit(Corridor(), 12), 2),
         (gymnasium.vector.SyncVectorEnv([lambda: gymnasium.wrappers.TimeLimit(Corridor(), 12)] * 2), 2),
     ],
     ids=["an instance", "a function", "a vector"],

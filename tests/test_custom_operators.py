@@ -20,10 +20,9 @@ from actiongap.learning import schedules
 from actiongap.training.run_folder import RunFolderError
 from actiongap.training.task import from_record
 
-from .training.tiny_game import CORRIDOR
+from .training.tiny_game import CORRIDOR, QUICK
 
 Q = np.array([[4.0, 3.0, 0.0]])
-CARTPOLE = {"warmup_steps": 64, "evaluation_period_steps": 200, "evaluation_episodes": 2, "hidden_size": 16}
 MODULE = """
 from actiongap import operators
 
@@ -146,7 +145,7 @@ def test_an_operator_is_sent_to_other_processes_by_the_names_of_its_functions(mo
 def test_training_gives_the_bits_of_the_same_member_of_the_family(environment):
     """In one compiled program, and with an environment outside of it."""
     rows = [
-        Agent(algorithm, environment, seed=3, **CARTPOLE).learn(400, progress=False).rows
+        Agent(algorithm, environment, seed=3, **QUICK).learn(400, progress=False).rows
         for algorithm in ("al", advantage_learning)
     ]
     assert [row | {"kept": 0} for row in rows[0]] == [row | {"kept": 0} for row in rows[1]]
@@ -154,13 +153,13 @@ def test_training_gives_the_bits_of_the_same_member_of_the_family(environment):
 
 
 def test_any_number_of_ones_own_may_change_over_training():
-    agent = Agent(soft_gate, "CartPole-v1", width=(1.0, 3.0, 400), **CARTPOLE).learn(200, progress=False)
+    agent = Agent(soft_gate, "CartPole-v1", width=(1.0, 3.0, 400), **QUICK).learn(200, progress=False)
     assert agent.operator._asdict() == pytest.approx({"alpha": 0.9, "width": 2.0})
 
 
 def test_a_run_is_found_again_by_the_name_of_its_function(module, tmp_path):
     out = tmp_path / "run"
-    Agent(f"{module}:WIDE", "CartPole-v1", alpha=0.5, **CARTPOLE).learn(200, out=out, progress=False)
+    Agent(f"{module}:WIDE", "CartPole-v1", alpha=0.5, **QUICK).learn(200, out=out, progress=False)
     kept = json.loads((out / "settings.json").read_text())
     assert kept["algorithm"] == "gates_of_mine:WIDE"
     assert kept["operator"] == {"alpha": 0.5, "width": 8.0}
@@ -168,7 +167,7 @@ def test_a_run_is_found_again_by_the_name_of_its_function(module, tmp_path):
     again = Agent.load(out)
     assert again.operator == (0.5, 8.0)
     again.learn(200, out=out, progress=False)
-    whole = Agent(f"{module}:WIDE", "CartPole-v1", alpha=0.5, **CARTPOLE).learn(400, progress=False)
+    whole = Agent(f"{module}:WIDE", "CartPole-v1", alpha=0.5, **QUICK).learn(400, progress=False)
     assert again.rows == whole.rows
     for broken, wrong in [(["x"], "names of the operator's functions"), ({"gate": "a:b"}, "no functions gate")]:
         with pytest.raises(RunFolderError, match=wrong):
@@ -177,7 +176,7 @@ def test_a_run_is_found_again_by_the_name_of_its_function(module, tmp_path):
 
 def test_what_cannot_be_imported_is_given_again(tmp_path):
     out, of_notebook = tmp_path / "run", lambda q, value, *, alpha=0.9: alpha * (q - value[..., None])
-    Agent(of_notebook, "CartPole-v1", alpha=0.5, **CARTPOLE).learn(200, out=out, progress=False)
+    Agent(of_notebook, "CartPole-v1", alpha=0.5, **QUICK).learn(200, out=out, progress=False)
     with pytest.raises(RunFolderError, match=r"cannot be imported.*Agent.load\(folder, operator=...\)"):
         Agent.load(out)
     again = Agent.load(out, operator=of_notebook)
@@ -185,16 +184,16 @@ def test_what_cannot_be_imported_is_given_again(tmp_path):
     assert again.learn(200, out=out, progress=False).step == 400
     with pytest.raises(ValueError, match="the run's operator has the numbers alpha; this one has alpha, width"):
         Agent.load(out, operator=soft_gate)
-    family = Agent("al", "CartPole-v1", **CARTPOLE)
+    family = Agent("al", "CartPole-v1", **QUICK)
     family.save(tmp_path / "family")
     with pytest.raises(RunFolderError, match="leave operator out"):
         Agent.load(tmp_path / "family", operator=soft_gate)
 
 
 def test_another_formula_does_not_go_on_in_a_folder(tmp_path):
-    Agent(advantage_learning, "CartPole-v1", **CARTPOLE).learn(200, out=tmp_path / "run", progress=False)
+    Agent(advantage_learning, "CartPole-v1", **QUICK).learn(200, out=tmp_path / "run", progress=False)
     with pytest.raises(RunFolderError, match=r"algorithm was .*advantage_learning, now"):
-        Agent(lambda q, value, *, alpha=0.9: alpha * q, "CartPole-v1", **CARTPOLE).learn(9, out=tmp_path / "run")
+        Agent(lambda q, value, *, alpha=0.9: alpha * q, "CartPole-v1", **QUICK).learn(9, out=tmp_path / "run")
 
 
 def test_what_is_refused_before_a_run_starts():

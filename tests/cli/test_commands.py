@@ -11,12 +11,10 @@ import pytest
 from actiongap import cli
 from actiongap.training import tables
 
+from ..training.tiny_game import COPTER
 from .conftest import Run
 
-TINY = [
-    *("hidden_size=8", "replay_capacity=2e2", "warmup_steps=100", "evaluation_period_steps=100"),
-    *("evaluation_episodes=2", "evaluation_limit_steps=30"),
-]
+TINY = [f"{name}={value}" for name, value in {**COPTER, "replay_capacity": "2e2"}.items()]
 
 
 @pytest.mark.parametrize("command", cli.COMMANDS)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-COMMAND = [sys.executable, "-m", "actiongap"]
+from .conftest import Run
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.1, 0.4, 0.9, 1.8, 3.0])
@@ -56,30 +56,32 @@ main()
 
 
 @pytest.mark.parametrize(("command", "wrong"), [("train", "--stepz"), ("compare", "--sedes")])
-def test_a_mistake_points_to_the_help_of_its_command(command: str, wrong: str) -> None:
-    told = subprocess.run([*COMMAND, command, "pixelcopter", wrong, "3"], capture_output=True, text=True)
-    assert told.returncode == 2
-    assert f"actiongap {command} --help" in told.stderr
+def test_a_mistake_points_to_the_help_of_its_command(run: Run, command: str, wrong: str) -> None:
+    code, _, told = run(command, "pixelcopter", wrong, "3")
+    assert code == 2
+    assert f"actiongap {command} --help" in told
     others = ("train", "compare", "reproduce", "report", "verify", "watch", "play")
-    assert not [each for each in others if each != command and f"actiongap {each}" in told.stderr]
-    told = subprocess.run([*COMMAND, command, "pixelcopter", "--steps", "x"], capture_output=True, text=True)
-    assert f"see actiongap {command} --help" in told.stderr
+    assert not [each for each in others if each != command and f"actiongap {each}" in told]
+    _, _, told = run(command, "pixelcopter", "--steps", "x")
+    assert f"see actiongap {command} --help" in told
 
 
 def test_a_name_in_an_error_does_nothing_to_a_terminal() -> None:
-    told = subprocess.run([*COMMAND, "train", "\x1b[2J[red]x"], capture_output=True, text=True)
+    command = [sys.executable, "-m", "actiongap", "train", "\x1b[2J[red]x"]
+    told = subprocess.run(command, capture_output=True, text=True)
     assert told.returncode == 2
     assert "\x1b" not in told.stderr
     assert "[red]x" in told.stderr
 
 
-def test_environments_that_need_a_package_are_named_before_anything_is_measured(tmp_path: Path) -> None:
-    (tmp_path / "ale_py.py").write_text("raise ImportError('not here')\n")
-    variables = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
-    done = subprocess.run([*COMMAND, "reproduce", "atari", "--dry-run"], env=variables, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert "actiongap[atari]" in done.stderr
-    assert "hours" not in done.stdout
+def test_environments_that_need_a_package_are_named_before_anything_is_measured(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ale_py", None)
+    code, out, told = run("reproduce", "atari", "--dry-run")
+    assert code == 2
+    assert "actiongap[atari]" in told
+    assert "hours" not in out
 
 
 @pytest.mark.parametrize(

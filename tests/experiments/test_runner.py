@@ -17,7 +17,9 @@ from actiongap.experiments.executors import LocalCores
 from actiongap.experiments.grid import Experiment, RunSpec, expand
 from actiongap.experiments.runner import make_runs
 
-QUICK = {"warmup_steps": 50, "evaluation_episodes": 1, "evaluation_limit_steps": 20, "evaluation_period_steps": 500}
+from ..training.tiny_game import COPTER
+
+QUICK = {**COPTER, "evaluation_period_steps": 500}
 
 SCRIPT = """
 import json, sys

@@ -11,11 +11,11 @@ from pathlib import Path
 from actiongap.experiments import worker
 from actiongap.experiments.grid import expand
 
-QUICK = {"warmup_steps": 50, "evaluation_episodes": 1, "evaluation_limit_steps": 20, "evaluation_period_steps": 500}
+from ..training.tiny_game import COPTER
 
 
 def test_it_stops_with_its_state_kept_when_it_is_let_go_of(tmp_path: Path) -> None:
-    (run,) = expand(["pixelcopter"], ["dqn"], [0], 10**8, overrides=QUICK)
+    (run,) = expand(["pixelcopter"], ["dqn"], [0], 10**8, overrides=COPTER)
     command = [sys.executable, "-m", "actiongap.experiments.worker", json.dumps(run.as_json()), str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         while not (tmp_path / "metrics.csv").exists():

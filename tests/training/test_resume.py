@@ -1,4 +1,7 @@
-"""Stopped and started again: the curve and the weights are those of the uninterrupted run (tests/kills: kill -9)."""
+"""Stopped and started again: the curve and the weights are those of the uninterrupted run (tests/kills: kill -9).
+
+With programs that are compiled as users' are: what they promise is bits.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +33,13 @@ except TrainingInterrupted as stopped:
 """
 
 
-def launch(out: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(Path(__file__).parent), str(out)], stdout=subprocess.PIPE, text=True
-    )
+def launch(out: Path, env: dict[str, str]) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", SCRIPT, str(Path(__file__).parent), str(out)]
+    return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True)
 
 
-def finish(out: Path) -> str:
-    with launch(out) as process:
+def finish(out: Path, env: dict[str, str]) -> str:
+    with launch(out, env) as process:
         assert process.stdout is not None
         told = process.stdout.read()
     assert process.returncode == 0
@@ -49,17 +51,19 @@ def contents(out: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory, users_compiler: dict[str, str]) -> dict[str, bytes]:
     out = tmp_path_factory.mktemp("whole") / "run"
-    told = finish(out).split()
+    told = finish(out, users_compiler).split()
     assert told == [str(step) for step in range(0, 12_001, 1000)] + ["finished"]
     return contents(out)
 
 
-def test_asked_to_stop_and_run_again_when_finished(tmp_path: Path, uninterrupted: dict[str, bytes]) -> None:
+def test_asked_to_stop_and_run_again_when_finished(
+    tmp_path: Path, uninterrupted: dict[str, bytes], users_compiler: dict[str, str]
+) -> None:
     out, before = tmp_path / "run", -1
     for number in (signal.SIGINT, signal.SIGTERM):
-        with launch(out) as process:
+        with launch(out, users_compiler) as process:
             assert process.stdout is not None
             process.stdout.readline()
             process.send_signal(number)
@@ -70,7 +74,7 @@ def test_asked_to_stop_and_run_again_when_finished(tmp_path: Path, uninterrupted
         assert status["state"] == "interrupted"
         assert before < status["step"] < 12_000
         before = status["step"]
-    finish(out)
+    finish(out, users_compiler)
     assert contents(out) == uninterrupted
-    assert finish(out).split() == ["finished"]
+    assert finish(out, users_compiler).split() == ["finished"]
     assert contents(out) == uninterrupted

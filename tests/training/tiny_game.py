@@ -149,4 +149,14 @@ QUICK = {
     "evaluation_period_steps": 200,
     "evaluation_episodes": 3,
 }
-"""Settings with which the corridor is learned in a second."""
+"""Settings with which the corridor is learned in a second. What others train with them, too, is compiled once."""
+
+COPTER = {
+    "hidden_size": 8,
+    "replay_capacity": 200,
+    "warmup_steps": 100,
+    "evaluation_period_steps": 100,
+    "evaluation_episodes": 2,
+    "evaluation_limit_steps": 30,
+}
+"""Settings for whole commands on Pixelcopter: the same everywhere, and so compiled once."""

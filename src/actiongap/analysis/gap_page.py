@@ -18,7 +18,7 @@ from actiongap.analysis.report.page import PAGE, templates
 from actiongap.analysis.report.score_tables import PageRow, PageTable
 from actiongap.analysis.tables import NOTHING, Cell
 from actiongap.envs.core import Environment
-from actiongap.tabular.chain_walk.figures import COLOURS
+from actiongap.tabular.chain_walk.colours import COLOURS
 from actiongap.training.files import as_file_name
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from actiongap.tabular.chain_walk.figures import COLOURS
+from actiongap.tabular.chain_walk.colours import COLOURS
 from actiongap.training.display import plain as plain
 
 _ALGORITHMS = {

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from actiongap import operators
+from actiongap.tabular.chain_walk.colours import COLOURS
 from actiongap.tabular.chain_walk.experiment import Experiment
-from actiongap.tabular.chain_walk.figures import COLOURS
 
 PANELS = 4
 """As many operators stand side by side."""

@@ -20,7 +20,7 @@ from actiongap.analysis.report import animation, run_details, score_tables
 from actiongap.analysis.report.chart_data import chart_data, charts
 from actiongap.analysis.report.interval_plot import interval_plot
 from actiongap.analysis.scores import LAST
-from actiongap.tabular.chain_walk.figures import COLOURS
+from actiongap.tabular.chain_walk.colours import COLOURS
 
 PAGE = "index.html"
 

@@ -13,12 +13,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
+from actiongap.tabular.chain_walk.colours import COLOURS
 from actiongap.tabular.chain_walk.experiment import Experiment
 from actiongap.tabular.chain_walk.noise import Study, interval
 from actiongap.tabular.iteration import Trace
-
-COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bb5566", "#997700", "#555555")
-"""Paul Tol's bright set and a few more, told apart by colour-blind readers too."""
 
 
 def write(experiment: Experiment, folder: Path) -> list[Path]:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.stats
+from scipy import special
 
 from actiongap.tabular.chain_walk.walk import Walk
 from actiongap.tabular.iteration import iterate
@@ -62,5 +62,5 @@ def run(sigmas: Sequence[float], names: Sequence[str] = NAMES, seeds: int = 20, 
 def interval(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The mean over the last axis, and half the width of its 95% interval (Student's t)."""
     count = samples.shape[-1]
-    half = scipy.stats.t.ppf(0.975, count - 1) * samples.std(axis=-1, ddof=1) / np.sqrt(count)
+    half = special.stdtrit(count - 1, 0.975) * samples.std(axis=-1, ddof=1) / np.sqrt(count)
     return samples.mean(axis=-1), half
