@@ -107,7 +107,7 @@ def test_a_run_in_a_folder_equals_one_in_memory(tmp_path: Path) -> None:
     reference = quiet(make(), 500)
     assert parameters(agent) == parameters(reference)
     assert tables.read(tmp_path / "run" / "metrics.csv") == reference.rows
-    assert read_status(tmp_path / "run")["state"] == "finished"
+    assert read_status(tmp_path / "run")["status"] == "finished"
     assert len(tables.read(tmp_path / "run" / "episodes.csv")) == 12  # 3 at 0, 200, 400, and the end
     assert [row["step"] for row in tables.read(tmp_path / "run" / "timing.csv")] == [0, 200, 400, 500]
 
@@ -154,7 +154,7 @@ def test_divergence_stops_the_run_and_keeps_its_rows(tmp_path: Path) -> None:
     with pytest.raises(TrainingDivergedError, match=r"NaN or infinite at step 1\d\d; the rows up to step 0 are kept"):
         quiet(make(**reckless), 5000, out=out)
     status = read_status(out)
-    assert status["state"] == "diverged"
+    assert status["status"] == "diverged"
     assert "learning_rate" in status["message"]
     assert [row["step"] for row in tables.read(out / "metrics.csv")] == [0]
 
@@ -172,7 +172,7 @@ def test_a_full_disk_fails_the_run_and_leaves_the_last_checkpoint(tmp_path: Path
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, before)
-    assert read_status(out)["state"] == "failed"
+    assert read_status(out)["status"] == "failed"
     assert (out / "checkpoint").read_bytes() == kept
     again = quiet(make(), 400, out=out)
     assert parameters(again) == parameters(quiet(make(), 400))

@@ -87,7 +87,7 @@ def test_settings_of_any_kind_are_a_marked_run(tmp_path: Path, content: str) -> 
 
 
 @pytest.mark.parametrize(
-    "content", ["[]", "{}", "[" * 100_000, '{"state": 3, "step": 1}', '{"state": "finished", "step": "1"}']
+    "content", ["[]", "{}", "[" * 100_000, '{"status": 3, "step": 1}', '{"status": "finished", "step": "1"}']
 )
 def test_a_status_of_any_kind_is_a_marked_run(tmp_path: Path, content: str) -> None:
     write_run(tmp_path)

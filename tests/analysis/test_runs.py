@@ -62,7 +62,7 @@ def test_broken_folders_are_told_and_never_a_crash(tmp_path: Path) -> None:
         "no-seed": {"settings.json": '{"environment": "pixelcopter", "algorithm": "dqn"}'},
         "not-a-table": {"settings.json": "[]"},
         "not-started": {"settings.json": (whole / "settings.json").read_text()},
-        "half-status": {"settings.json": (whole / "settings.json").read_text(), "status.json": '{"state"'},
+        "half-status": {"settings.json": (whole / "settings.json").read_text(), "status.json": '{"status"'},
     }
     for name, files in broken.items():
         (tmp_path / name).mkdir()

@@ -33,7 +33,7 @@ def test_the_first_row_past_the_step_counts_and_none_after_it() -> None:
 def with_rows(path: Path, rows: list[tuple[int, float]], status_step: int) -> None:
     header = "step,evaluation_return\n"
     (path / "metrics.csv").write_text(header + "".join(f"{step},{value}\n" for step, value in rows))
-    (path / "status.json").write_text(f'{{"state": "finished", "step": {status_step}}}')
+    (path / "status.json").write_text(f'{{"status": "finished", "step": {status_step}}}')
 
 
 def test_a_short_run_says_of_how_many_evaluations_its_score_is(tmp_path: Path) -> None:

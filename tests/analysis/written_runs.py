@@ -53,7 +53,7 @@ def write_run(
         "started": "2026-01-01T00:00:00Z",
     }
     (path / "settings.json").write_text(json.dumps(settings))
-    status: dict[str, Any] = {"state": state, "step": (evaluations - 1) * period}
+    status: dict[str, Any] = {"status": state, "step": (evaluations - 1) * period}
     if state in ("failed", "diverged"):
         status["message"] = "the loss is not finite"
     (path / "status.json").write_text(json.dumps(status))

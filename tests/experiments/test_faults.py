@@ -81,14 +81,14 @@ def test_an_environment_that_fails_costs_at_most_the_current_call(
     with pytest.raises(Exception, match="the wheels came off"):
         Agent("dqn", environment, **SETTINGS).learn(600, out=out, progress=False)
     status = read_status(out)
-    assert status["state"] == "failed"
+    assert status["status"] == "failed"
     assert "the wheels came off" in status["message"]
     # The failing call is the one at step 329; all that was stepped before is kept.
     assert checkpoint.load_metadata(out / "checkpoint")["step"] == status["step"] == 329
     (tmp_path / "mended").touch()
     Agent("dqn", environment, **SETTINGS).learn(600, out=out, progress=True)
     assert "new episode" in capfd.readouterr().err
-    assert read_status(out)["state"] == "finished"
+    assert read_status(out)["status"] == "finished"
     assert [row["step"] for row in tables.read(out / "metrics.csv")] == [0, 200, 400, 600]
 
 
@@ -110,5 +110,5 @@ def test_the_same_comparison_three_times_at_once(tmp_path: Path) -> None:
         assert "0 failed" in told
     runs = sorted(path.parent for path in (tmp_path / "out").glob("*/metrics.csv"))
     assert len(runs) == 4
-    assert all(read_status(path)["state"] == "finished" for path in runs)
+    assert all(read_status(path)["status"] == "finished" for path in runs)
     assert not list((tmp_path / "out").rglob("*.partial"))

@@ -83,7 +83,7 @@ def test_done_is_finished_with_enough_steps(tmp_path: Path) -> None:
     assert not is_done(run, tmp_path)
     folder.mkdir()
     for state, step, done in [("running", 100, False), ("finished", 99, False), ("finished", 100, True)]:
-        (folder / "status.json").write_text(json.dumps({"state": state, "step": step}))
+        (folder / "status.json").write_text(json.dumps({"status": state, "step": step}))
         assert is_done(run, tmp_path) is done
     (folder / "status.json").write_text("{")
     assert not is_done(run, tmp_path)

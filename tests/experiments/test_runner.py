@@ -108,7 +108,7 @@ def test_a_stop_keeps_everything_and_the_same_command_goes_on(
         errors = process.communicate()[1]
     assert process.returncode != 0
     assert "stopped with 0 of 2 runs done; the same command goes on" in errors
-    assert {json.loads((tmp_path / run.name / "status.json").read_text())["state"] for run in runs} == {"interrupted"}
+    assert {json.loads((tmp_path / run.name / "status.json").read_text())["status"] for run in runs} == {"interrupted"}
     with launch(runs, tmp_path) as process:
         assert "made=2" in process.communicate()[0]
     assert metrics(tmp_path, runs) == whole

@@ -24,5 +24,5 @@ def test_it_stops_with_its_state_kept_when_it_is_let_go_of(tmp_path: Path) -> No
         assert process.stdin is not None
         process.stdin.close()
         assert process.wait() == worker.INTERRUPTED
-    assert json.loads((tmp_path / "status.json").read_text("utf-8"))["state"] == "interrupted"
+    assert json.loads((tmp_path / "status.json").read_text("utf-8"))["status"] == "interrupted"
     assert (tmp_path / "checkpoint").exists()

@@ -45,7 +45,7 @@ def test_false_ends_the_run_in_good_order_and_it_can_be_gone_on_with(
     assert agent.step == 100
     assert ending.heard == other.heard == [0, 50, 100, "ended"]
     status = read_status(out)
-    assert (status["state"], status["step"]) == ("ended", 100)
+    assert (status["status"], status["step"]) == ("ended", 100)
     assert status["message"].startswith("by ")
     assert status["message"].endswith("test_callbacks:Answers")
     assert [row["step"] for row in tables.read(out / "metrics.csv")] == [0, 50, 100]
@@ -54,7 +54,7 @@ def test_false_ends_the_run_in_good_order_and_it_can_be_gone_on_with(
 
     learn(250, out=out, environment=environment)
     learn(250, out=tmp_path / "whole", environment=environment)
-    assert read_status(out)["state"] == "finished"
+    assert read_status(out)["status"] == "finished"
     for name in ("metrics.csv", "episodes.csv"):
         assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
@@ -87,4 +87,4 @@ def test_an_error_of_a_callback_of_ones_own_fails_the_run(tmp_path: Path) -> Non
     with pytest.raises(ZeroDivisionError):
         learn(100, callback, out=tmp_path)
     assert callback.heard == [0, 50, "failed"]
-    assert read_status(tmp_path)["state"] == "failed"
+    assert read_status(tmp_path)["status"] == "failed"

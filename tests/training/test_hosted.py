@@ -252,7 +252,7 @@ def test_killed_and_resumed_is_the_uninterrupted_run(tmp_path: Path, num_envs: i
     finish(tmp_path / "whole", num_envs=num_envs)
     out = tmp_path / "killed"
     kill_after(out, 2, num_envs=num_envs)
-    assert json.loads((out / "status.json").read_text())["state"] == "running"
+    assert json.loads((out / "status.json").read_text())["status"] == "running"
     told = finish(out, num_envs=num_envs)
     assert "new episode" not in told
     assert contents(out) == contents(tmp_path / "whole")

@@ -71,7 +71,7 @@ def test_asked_to_stop_and_run_again_when_finished(
         assert process.returncode == 0
         assert "run the same command again to go on" in told
         status = json.loads((out / "status.json").read_text())
-        assert status["state"] == "interrupted"
+        assert status["status"] == "interrupted"
         assert before < status["step"] < 12_000
         before = status["step"]
     finish(out, users_compiler)

@@ -155,7 +155,7 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
             folder.add("metrics.csv", rows(*range(1, 50)))
         with pytest.raises(RunFolderError, match=r"could not write .*status\.json: File too large"):
             folder.set_status("running", 0, note=200 * "x")
-    assert read_status(tmp_path) == {"state": "running", "step": 1}
+    assert read_status(tmp_path) == {"status": "running", "step": 1}
     folder.close()
 
 

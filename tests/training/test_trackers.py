@@ -136,7 +136,7 @@ def test_a_tracker_that_fails_is_left_out_and_the_run_goes_on(
     train(folder, 200, "tensorboard")
     assert (folder / "metrics.csv").read_bytes() == plain
     status = read_status(folder)
-    assert status["state"] == "finished"
+    assert status["status"] == "finished"
     (line,) = status["left_out"]
     assert line.startswith("step 150: tensorboard failed, and is left out: ")
     assert capfd.readouterr().err.count(line) == 1

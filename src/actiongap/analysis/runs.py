@@ -182,7 +182,7 @@ def _read_status(path: Path) -> _Status:
         if last and not os.path.lexists(path / "status.json"):  # curves that were kept without the rest
             return _Status(UNKNOWN, last["step"], None)
         return _Status(UNREADABLE, 0, str(error))
-    status, step, message = content.get("status", content.get("state")), content.get("step"), content.get("message")
+    status, step, message = content.get("status"), content.get("step"), content.get("message")
     if not isinstance(status, str) or type(step) is not int or step < 0:
         return _Status(UNREADABLE, 0, f"{path / 'status.json'} does not tell the status and the step")
     try:

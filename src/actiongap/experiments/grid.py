@@ -152,10 +152,10 @@ def is_done(spec: RunSpec, out: Path) -> bool:
         status = read_status(out / spec.name)
     except RunFolderError:
         return False
-    if status.get("state") == "ended" and any(map(is_name, spec.callbacks)):
+    if status.get("status") == "ended" and any(map(is_name, spec.callbacks)):
         return True
     step = status.get("step")
-    return status.get("state") == "finished" and type(step) is int and step >= spec.steps
+    return status.get("status") == "finished" and type(step) is int and step >= spec.steps
 
 
 def refuse_conflicts(runs: Sequence[RunSpec], out: Path) -> None:

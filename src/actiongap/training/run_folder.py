@@ -114,7 +114,7 @@ class RunFolder:
         """
         if rows and status in _SEALED:
             more[_METRICS_CHECKSUM] = tables.expected_checksum(self.path / "metrics.csv", rows)
-        self._write_json("status.json", {"state": status, "step": step, **more})
+        self._write_json("status.json", {"status": status, "step": step, **more})
 
     def close(self) -> None:
         """Let another process use the folder."""
@@ -183,7 +183,10 @@ def _complete(record: dict[str, Any]) -> dict[str, Any]:
 
 def read_status(folder: str | Path) -> dict[str, Any]:
     """Where the run is. A killed run still says `running`."""
-    return _read_json(Path(folder) / "status.json", "the folder of a run that has started")
+    content = _read_json(Path(folder) / "status.json", "the folder of a run that has started")
+    if "state" in content:  # as it was called before 0.2
+        content.setdefault("status", content.pop("state"))
+    return content
 
 
 def refuse_changed_metrics(folder: str | Path, status: Mapping[str, Any]) -> None:

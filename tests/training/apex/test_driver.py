@@ -46,7 +46,7 @@ def run(cluster: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_it_is_finished_and_tells_of_the_actor_that_was_replaced(run: Path) -> None:
     status = read_status(run)
-    assert (status["state"], status["step"]) == ("finished", STOP)
+    assert (status["status"], status["step"]) == ("finished", STOP)
     assert status["restarts"] == {"actor 1": 1}
     assert status["lower_bound"] == 0.0
     rows = tables.read(run / "metrics.csv")
@@ -92,7 +92,7 @@ def test_a_callback_ends_it_in_good_order_and_it_goes_on(tmp_path: Path) -> None
     ending = EndAtTheSecondRow()
     state = tiny.train(tmp_path, 3_000, callbacks=[ending], **SMALL)
     status = read_status(tmp_path)
-    assert ending.status == status["state"] == "ended"
+    assert ending.status == status["status"] == "ended"
     assert "EndAtTheSecondRow" in status["message"]
     # No more was played than what was under way, all of it was learned from, and the last row is of its end.
     assert 150 <= state.step == status["step"] <= 150 * 5
@@ -101,7 +101,7 @@ def test_a_callback_ends_it_in_good_order_and_it_goes_on(tmp_path: Path) -> None
     assert steps == [*range(0, state.step, 150), state.step]
     more = state.step + 100
     assert tiny.train(tmp_path, more, **SMALL).step == more
-    assert read_status(tmp_path)["state"] == "finished"
+    assert read_status(tmp_path)["status"] == "finished"
 
 
 def test_the_command_line_trains_with_actors(
@@ -126,4 +126,4 @@ def test_the_command_line_trains_with_actors(
     out, err = capfd.readouterr()
     assert "200 steps, return" in out
     assert "1 of 1 actors" in err
-    assert read_status(tmp_path / "r")["state"] == "finished"
+    assert read_status(tmp_path / "r")["status"] == "finished"

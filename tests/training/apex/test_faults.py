@@ -37,7 +37,7 @@ def cluster() -> Iterator[None]:
 
 
 def check_finished(folder: Path, stop: int, state: Any) -> None:
-    assert read_status(folder)["state"] == "finished"
+    assert read_status(folder)["status"] == "finished"
     assert state.step == read_status(folder)["step"] == stop
     rows = tables.read(folder / "metrics.csv")
     assert [row["step"] for row in rows] == list(range(0, stop + 1, 1_000))
@@ -95,7 +95,7 @@ def test_an_actor_that_fails_again_and_again_stops_the_run_with_its_error(
     with pytest.raises(MemberFailedError, match=rf"actor \d failed 3 times, the last time by {told}"):
         tiny.train(tmp_path, 50_000, environment=lambda: Breaks(when), max_restarts=2)
     status = read_status(tmp_path)
-    assert status["state"] == "failed"
+    assert status["status"] == "failed"
     assert told in status["message"]
 
 

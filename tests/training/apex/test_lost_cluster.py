@@ -75,7 +75,7 @@ def test_ray_that_is_killed_ends_the_run_with_a_line_a_checkpoint_and_nothing_le
     assert told.strip().splitlines()[-1].startswith("actiongap: Ray itself ended"), told
     assert "Traceback" not in told
     status = read_status(folder)
-    assert status["state"] == "failed"
+    assert status["status"] == "failed"
     assert "Ray itself ended" in status["message"]
     assert checkpoint.load_metadata(folder / "checkpoint")["step"] == status["step"]
     wait_until(lambda: not marked(mark))
@@ -163,7 +163,7 @@ def test_an_environment_that_is_wrong_or_hangs_is_named(how: str, said: str, tmp
     if how == "hang":
         assert "actor 0 has not answered for " in done.stderr
         assert "; at 90 s it is started again" in done.stderr
-    assert read_status(tmp_path / "run")["state"] == "failed"
+    assert read_status(tmp_path / "run")["status"] == "failed"
 
 
 def test_a_ray_that_nobody_shuts_down_leaves_no_folder() -> None:
