@@ -231,7 +231,11 @@ def test_the_papers_numbers_are_the_defaults() -> None:
         (lambda: Agent("al", CORRIDOR, seed=-1), "seed is -1"),
         (lambda: Agent("al", CORRIDOR).learn(-5), "steps is -5"),
         (lambda: Agent("al", CORRIDOR).learn(0.5), "steps is 0.5"),  # type: ignore[arg-type]
+        (lambda: Agent("al", CORRIDOR).learn(float("nan")), "steps is nan"),  # type: ignore[arg-type]
         (lambda: Agent("al", CORRIDOR).evaluate(0), "episodes is 0"),
+        (lambda: Agent("al", CORRIDOR).evaluate(1, seed=-1), "seed is -1"),
+        (lambda: Agent("al", CORRIDOR).predict(np.full(5, np.nan)), "holds what is no finite number"),
+        (lambda: Agent("al", "minatar/breakout").q_values(np.full((10, 10, 4), 0.5)), "is of float64, and not all"),
         (lambda: Agent("al", CORRIDOR).q_values(np.zeros((2, 4))), r"shape \[2, 4\]; corridor has \[5\]"),
         (lambda: Agent.load("nowhere/at/all"), r"has no settings\.json"),
     ],
@@ -301,6 +305,8 @@ def test_a_number_of_the_operator_may_be_a_schedule(tmp_path):
         ({"alpha": (0.9, 1.5, 10)}, "alpha is 1.5"),
         ({"alpha": (0.9, 0.5, 10), "clip_ratio": (0.9, 0.5, 20)}, "equally long"),
         ({"alpha": (0.9, 0.5, 0)}, "steps is 0"),
+        ({"alpha": (0.9, 0.5, {"a": 1})}, "start, end, steps"),
+        ({"alpha": (0.9, 0.5, math.nan)}, "start, end, steps"),
     ],
 )
 def test_a_schedule_without_meaning_is_refused(numbers, message):
