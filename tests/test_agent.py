@@ -333,3 +333,18 @@ def test_a_network_of_ones_own_is_trained_and_given_again(tmp_path: Path) -> Non
     again = Agent.load(tmp_path / "run", environment=CORRIDOR, network=linear_network)
     observation = np.eye(5, dtype=np.float32)
     np.testing.assert_array_equal(agent.q_values(observation), again.q_values(observation))
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda shape, dtype, actions, key: linear_network(shape, dtype, 3, key), r"gives float32\[2, 3\].*\[2, 2\]"),
+        (
+            lambda shape, dtype, actions, key: eqx.nn.Linear(shape[0], actions, key=key),
+            "fails on a batch.*\n.*jax.vmap",
+        ),
+    ],
+)
+def test_a_network_that_gives_no_row_of_values_is_refused_before_the_first_step(build: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make(network=build).learn(1)
