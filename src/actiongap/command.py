@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from actiongap.training.signals import stopping_at_once
+from actiongap.training.signals import INTERRUPTED, end_interrupted, stopping_at_once
 
 
 def main() -> None:
     """The entry point."""
     with stopping_at_once():
         from actiongap import cli
-    cli.main()
+    try:
+        cli.main()
+    except SystemExit as ended:
+        if ended.code == INTERRUPTED:
+            end_interrupted()
+        raise

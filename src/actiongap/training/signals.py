@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 INTERRUPTED = 130
 """The exit code of a process that Ctrl-C has ended."""
@@ -52,4 +54,13 @@ def stopping_at_once() -> Iterator[None]:
 
 def _stop(number: int, frame: Any) -> None:
     os.write(2, b"actiongap: stopped\n")
+    os._exit(INTERRUPTED)
+
+
+def end_interrupted() -> NoReturn:
+    """End the process as one that Ctrl-C has ended, without taking Python apart: where Ctrl-C fell into JAX's compiler,
+    that crashes. All that was to be done at the end is done."""
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
     os._exit(INTERRUPTED)
