@@ -19,7 +19,7 @@ from actiongap import games, operators
 from actiongap.agent import Agent
 from actiongap.games.core import Game
 from actiongap.games.rendering import save_gif
-from actiongap.training import tables, watch
+from actiongap.training import loop, tables, watch
 from actiongap.training.checkpoint import CheckpointError, CheckpointWarning
 from actiongap.training.journal import TrainingDivergedError
 from actiongap.training.run_folder import RunFolderError, read_status
@@ -312,6 +312,21 @@ def test_a_number_of_the_operator_may_be_a_schedule(tmp_path):
 def test_a_schedule_without_meaning_is_refused(numbers, message):
     with pytest.raises(ValueError, match=message):
         Agent("clip_al", CORRIDOR, **numbers)
+
+
+def test_ctrl_c_while_a_run_starts_is_a_wish_to_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Raised inside of JAX's compiler, it may be lost, or crash."""
+    start = loop.start
+
+    def interrupted(task: Any) -> Any:
+        signal.raise_signal(signal.SIGINT)
+        return start(task)
+
+    monkeypatch.setattr(loop, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt, match="stopped at step 0; run the same command again"):
+        quiet(make(), 300, out=tmp_path)
+    assert read_status(tmp_path)["state"] == "interrupted"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def linear_network(shape: tuple[int, ...], dtype: Any, num_actions: int, key: jax.Array) -> Any:

@@ -14,14 +14,22 @@ from typing import Any, NoReturn
 INTERRUPTED = 130
 """The exit code of a process that Ctrl-C has ended."""
 
+_asked: threading.Event | None = None
+"""The wish of the block that the main thread is in."""
+
 
 @contextmanager
 def stop_on_signals() -> Iterator[threading.Event]:
-    """While inside, Ctrl-C or a termination stops the loop after its current call; a second one, at once."""
-    asked = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield asked
+    """While inside, Ctrl-C or a termination stops the loop after its current call; a second one, at once.
+
+    Inside of another such block it is the same wish. What starts a run begins one, too: an exception that Ctrl-C raises
+    inside of JAX's compiler may be lost there, or crash.
+    """
+    global _asked
+    if _asked is not None or threading.current_thread() is not threading.main_thread():
+        yield _asked or threading.Event()
         return
+    _asked = asked = threading.Event()
     before = {}
 
     def ask(number: int, frame: Any) -> None:
@@ -34,6 +42,7 @@ def stop_on_signals() -> Iterator[threading.Event]:
     try:
         yield asked
     finally:
+        _asked = None
         for number, handler in before.items():
             signal.signal(number, handler)
 
