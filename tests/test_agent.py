@@ -19,7 +19,7 @@ from actiongap import games, operators
 from actiongap.agent import Agent
 from actiongap.games.core import Game
 from actiongap.games.rendering import save_gif
-from actiongap.training import tables, watch
+from actiongap.training import loop, tables, watch
 from actiongap.training.checkpoint import CheckpointError, CheckpointWarning
 from actiongap.training.journal import TrainingDivergedError
 from actiongap.training.run_folder import RunFolderError, read_status
@@ -231,7 +231,11 @@ def test_the_papers_numbers_are_the_defaults() -> None:
         (lambda: Agent("al", CORRIDOR, seed=-1), "seed is -1"),
         (lambda: Agent("al", CORRIDOR).learn(-5), "steps is -5"),
         (lambda: Agent("al", CORRIDOR).learn(0.5), "steps is 0.5"),  # type: ignore[arg-type]
+        (lambda: Agent("al", CORRIDOR).learn(float("nan")), "steps is nan"),  # type: ignore[arg-type]
         (lambda: Agent("al", CORRIDOR).evaluate(0), "episodes is 0"),
+        (lambda: Agent("al", CORRIDOR).evaluate(1, seed=-1), "seed is -1"),
+        (lambda: Agent("al", CORRIDOR).predict(np.full(5, np.nan)), "holds what is no finite number"),
+        (lambda: Agent("al", "minatar/breakout").q_values(np.full((10, 10, 4), 0.5)), "is of float64, and not all"),
         (lambda: Agent("al", CORRIDOR).q_values(np.zeros((2, 4))), r"shape \[2, 4\]; corridor has \[5\]"),
         (lambda: Agent.load("nowhere/at/all"), r"has no settings\.json"),
     ],
@@ -301,11 +305,28 @@ def test_a_number_of_the_operator_may_be_a_schedule(tmp_path):
         ({"alpha": (0.9, 1.5, 10)}, "alpha is 1.5"),
         ({"alpha": (0.9, 0.5, 10), "clip_ratio": (0.9, 0.5, 20)}, "equally long"),
         ({"alpha": (0.9, 0.5, 0)}, "steps is 0"),
+        ({"alpha": (0.9, 0.5, {"a": 1})}, "start, end, steps"),
+        ({"alpha": (0.9, 0.5, math.nan)}, "start, end, steps"),
     ],
 )
 def test_a_schedule_without_meaning_is_refused(numbers, message):
     with pytest.raises(ValueError, match=message):
         Agent("clip_al", CORRIDOR, **numbers)
+
+
+def test_ctrl_c_while_a_run_starts_is_a_wish_to_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Raised inside of JAX's compiler, it may be lost, or crash."""
+    start = loop.start
+
+    def interrupted(task: Any) -> Any:
+        signal.raise_signal(signal.SIGINT)
+        return start(task)
+
+    monkeypatch.setattr(loop, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt, match="stopped at step 0; run the same command again"):
+        quiet(make(), 300, out=tmp_path)
+    assert read_status(tmp_path)["state"] == "interrupted"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def linear_network(shape: tuple[int, ...], dtype: Any, num_actions: int, key: jax.Array) -> Any:
@@ -327,3 +348,18 @@ def test_a_network_of_ones_own_is_trained_and_given_again(tmp_path: Path) -> Non
     again = Agent.load(tmp_path / "run", environment=CORRIDOR, network=linear_network)
     observation = np.eye(5, dtype=np.float32)
     np.testing.assert_array_equal(agent.q_values(observation), again.q_values(observation))
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda shape, dtype, actions, key: linear_network(shape, dtype, 3, key), r"gives float32\[2, 3\].*\[2, 2\]"),
+        (
+            lambda shape, dtype, actions, key: eqx.nn.Linear(shape[0], actions, key=key),
+            "fails on a batch.*\n.*jax.vmap",
+        ),
+    ],
+)
+def test_a_network_that_gives_no_row_of_values_is_refused_before_the_first_step(build: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make(network=build).learn(1)

@@ -33,6 +33,7 @@ from actiongap.training.evaluation import Episodes
 from actiongap.training.journal import History, Journal
 from actiongap.training.program import NetworkBuilder
 from actiongap.training.run_folder import CHECKPOINT, RunFolder, RunFolderError, read_settings
+from actiongap.training.signals import stop_on_signals
 
 
 @dataclasses.dataclass
@@ -164,12 +165,13 @@ class Agent:
             return self._learn_by_apex(stop, out, address, dashboard, progress, callbacks, checkpoint_seconds, command)
         folder = None if out is None else self._open(Path(out), command)
         try:
-            training, history = self._take_up()
-            journal = Journal(self._task, history, folder, display.make(progress), callbacks)
-            try:
-                loop.run(self._task, training, max(stop, training.step), journal, checkpoint_seconds)
-            finally:
-                self._keep(training, history)
+            with stop_on_signals():
+                training, history = self._take_up()
+                journal = Journal(self._task, history, folder, display.make(progress), callbacks)
+                try:
+                    loop.run(self._task, training, max(stop, training.step), journal, checkpoint_seconds)
+                finally:
+                    self._keep(training, history)
         finally:
             if folder is not None:
                 folder.close()

@@ -1,11 +1,8 @@
-"""The command `actiongap` before anything is imported and when all is done: Ctrl-C is one line, early and late."""
+"""The command `actiongap` before anything is imported: Ctrl-C ends it with a line from its first moment on."""
 
 from __future__ import annotations
 
-import os
-import sys
-
-from actiongap.training.signals import INTERRUPTED, remembering, stopping_at_once
+from actiongap.training.signals import INTERRUPTED, end_interrupted, stopping_at_once
 
 
 def main() -> None:
@@ -13,13 +10,8 @@ def main() -> None:
     with stopping_at_once():
         from actiongap import cli
     try:
-        with remembering():
-            cli.main()
-    except SystemExit as end:
-        if end.code != INTERRUPTED or "ray" in sys.modules:  # Ray ends its processes on the way out
-            raise
-        # An interruption may have left the compiler's threads at work, and Python's own way out crashes on them now and
-        # then. All is written by now.
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
-        os._exit(INTERRUPTED)
+        cli.main()
+    except SystemExit as ended:
+        if ended.code == INTERRUPTED:
+            end_interrupted()
+        raise

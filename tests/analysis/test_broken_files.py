@@ -111,6 +111,7 @@ RUN = {"environment": "pixelcopter", "algorithm": "dqn", "seed": 1, "steps": 5}
         {"runs": {"a": {**RUN, "overrides": 3}}},
         {"runs": {"../elsewhere": RUN}},
         {"title": 3},
+        {"settings": [[1]]},
         {"checks": {}},
         {"paper_scores": {"pixelcopter": 3}},
         {"random_scores": {"pixelcopter": {"mean": "x"}}},

@@ -31,6 +31,23 @@ def test_ctrl_c_is_a_line(after_s: float, tmp_path: Path) -> None:
     assert lines[0].startswith("actiongap: stopped")
 
 
+def test_python_is_not_taken_apart_after_ctrl_c() -> None:
+    """Where that fell into the compiler, taking JAX apart crashes: here, a thing that is deleted at the end does."""
+    program = """
+import atexit, os
+from actiongap import cli, command
+class Crash:
+    def __del__(self): os._exit(9)
+crash = Crash()
+def main(): raise SystemExit(130)
+cli.main = main
+atexit.register(print, "done at the end")
+command.main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (130, "done at the end\n")
+
+
 def test_a_user_without_a_home_and_without_a_name(tmp_path: Path) -> None:
     program = """
 import pwd

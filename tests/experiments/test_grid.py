@@ -55,6 +55,12 @@ def test_the_same_run_twice_is_refused(lists: dict) -> None:
         expand(**{"environments": ["pixelcopter"], "algorithms": ["al"], "seeds": [0], "steps": 1, **lists})
 
 
+@pytest.mark.parametrize("steps", [-5, 0, 2**31])
+def test_steps_that_cannot_be_made_are_refused_at_once(steps: int) -> None:
+    with pytest.raises(ValueError, match=f"steps is {steps}; it must be a whole number from 1"):
+        expand(["pixelcopter"], ["dqn"], [0], steps)
+
+
 def test_a_run_survives_json() -> None:
     run = RunSpec("pixelcopter", "clip_al", 4, 10, {"clip_ratio": (0.9, 0.5, 100), "double": True}, ("clip_ratio",))
     assert RunSpec.from_json(json.loads(json.dumps(run.as_json()))) == run

@@ -129,6 +129,18 @@ def test_all_that_an_agent_refuses_is_named_at_once_with_the_other_mistakes(tmp_
     assert told == ["seeds", "set.learning_rat", "set.gamma", "set.batch_size", "vary.clip_ratio", "vary.alpha"]
 
 
+def test_settings_are_named_even_where_no_run_can_be_tried(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        'title = "x"\nenvironments = ["nope"]\nalgorithms = ["dqm"]\n[set]\nlearnin_rate = 1\n[vary]\nalpa = [0.5]\n'
+    )
+    with pytest.raises(suites.SuiteError) as error:
+        suites.load(path)
+    for said in ("environments: ", "algorithms: ", "set.learnin_rate: there is no such setting; near: learning_rate"):
+        assert said in str(error.value)
+    assert "vary.alpa: there is no such setting; near: alpha" in str(error.value)
+
+
 def test_a_grid_that_is_far_too_large_is_refused_before_it_is_expanded(tmp_path: Path) -> None:
     path = tmp_path / "large.toml"
     values = [number / 4000 for number in range(2000)]

@@ -98,6 +98,14 @@ def test_a_damaged_one_never_replaces_a_good_previous(two: Path) -> None:
     assert checkpoint.load_metadata(checkpoint.previous(two)) == {"step": 1}
 
 
+def test_a_fifo_in_its_place_is_replaced_and_never_waited_for(two: Path) -> None:
+    two.unlink()
+    os.mkfifo(two)
+    checkpoint.save(two, TREE, {"step": 3})
+    assert checkpoint.load_metadata(two)["step"] == 3
+    assert checkpoint.load_metadata(checkpoint.previous(two))["step"] == 1
+
+
 def test_both_damaged_is_an_error(two: Path) -> None:
     two.write_bytes(two.read_bytes()[:-5])
     checkpoint.previous(two).write_bytes(b"")

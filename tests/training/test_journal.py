@@ -9,7 +9,7 @@ import pytest
 
 from actiongap.agent import Agent
 from actiongap.training import tables
-from actiongap.training.run_folder import RunFolderError, read_status, refuse_changed_metrics
+from actiongap.training.run_folder import RunFolder, RunFolderError, read_status, refuse_changed_metrics
 
 from .tiny_game import CORRIDOR, QUICK
 
@@ -95,6 +95,25 @@ def test_lost_episodes_are_noticed_and_named(run: Path) -> None:
     (run / "episodes.csv").write_text("".join(lines[:-1]))
     with pytest.raises(RunFolderError, match=r"episodes\.csv was changed: what it tells of step 100 "):
         Agent.load(run, CORRIDOR)
+
+
+def test_episodes_in_another_order_are_noticed(run: Path) -> None:
+    lines = (run / "episodes.csv").read_text().splitlines(keepends=True)
+    (run / "episodes.csv").write_text("".join([lines[0], *lines[4:7], *lines[1:4], *lines[7:]]))
+    with pytest.raises(RunFolderError, match=r"episodes\.csv was changed"):
+        Agent.load(run, CORRIDOR)
+
+
+def test_a_lost_row_of_the_end_is_noticed_unless_the_run_was_going_on(tmp_path: Path) -> None:
+    make().learn(130, out=tmp_path, progress=False)
+    lines = (tmp_path / "metrics.csv").read_text().splitlines(keepends=True)
+    (tmp_path / "metrics.csv").write_text("".join(lines[:-1]))
+    with pytest.raises(RunFolderError, match=r"metrics\.csv was changed"):
+        Agent.load(tmp_path, CORRIDOR)
+    folder = RunFolder(tmp_path, make().identity())
+    folder.set_status("running", 130)  # killed while it went on
+    folder.close()
+    assert [row["step"] for row in Agent.load(tmp_path, CORRIDOR).rows] == [0, 50, 100]
 
 
 def test_lost_rows_are_noticed(run: Path) -> None:

@@ -104,6 +104,8 @@ def compare(
     were to end, or, if none got there yet, the last step that all have reached. `random_scores` by environment come
     before those of the experiment's file and those that the package ships.
     """
+    if at is not None and at < 1:
+        raise ValueError(f"at is {at}; it must be a step that runs have reached, 1 or more")
     found = find(*folders)
     experiments = _experiments(flat(folders))
     problems = [f"{run.path}: {run.problem or run.status}" for run in found if run.status in (UNREADABLE, MISSING)]

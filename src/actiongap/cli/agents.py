@@ -10,6 +10,7 @@ import tyro
 from actiongap.cli.arguments import Callbacks, Overrides, Steps
 from actiongap.operators import names as operator_names
 from actiongap.training.files import as_file_name
+from actiongap.training.signals import stopping_at_once
 
 
 def play(
@@ -84,7 +85,8 @@ def train(
         given = {"apex": "paper", **given}
     elif given or address is not None:
         raise ValueError(f"{', '.join(given) or 'address'}: this is Ape-X's; add --apex")
-    agent = Agent(algo, environment, seed, **{**given, **dict(settings)})
+    with stopping_at_once():
+        agent = Agent(algo, environment, seed, **{**given, **dict(settings)})
     folder = Path("runs") / f"{as_file_name(environment)}-{as_file_name(algo)}-{seed}" if out is None else out
     told = [trackers.by_name(name, folder) for name in callbacks]
     agent.learn(steps, out=folder, address=address, dashboard=dashboard, progress=not quiet, callbacks=told)

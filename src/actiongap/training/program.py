@@ -125,7 +125,13 @@ def _check_network(learner: Learner, environment: _Described) -> None:
     state = jax.eval_shape(learner.init, jax.random.key(0))
     batch = 2
     seen = jax.ShapeDtypeStruct((batch, *environment.observation_shape), np.dtype(environment.observation_dtype))
-    q = jax.eval_shape(learner.q_values, state.online, seen)
+    try:
+        q = jax.eval_shape(learner.q_values, state.online, seen)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"the network fails on a batch of observations, {list(seen.shape)} ({str(error).splitlines()[0]}).\n"
+            "It must take [B, ...] and give [B, A]: jax.vmap makes that of a network of one observation"
+        ) from error
     wanted = (batch, environment.num_actions)
     if getattr(q, "shape", None) != wanted or not jnp.issubdtype(q.dtype, jnp.floating):
         found = f"{q.dtype}{list(q.shape)}" if hasattr(q, "shape") else type(q).__name__

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
+import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 INTERRUPTED = 130
 """The exit code of a process that Ctrl-C has ended."""
 
-_remembered = threading.Event()
+_asked: threading.Event | None = None
+"""The wish of the block that the main thread is in."""
 
 
 @contextmanager
 def stop_on_signals() -> Iterator[threading.Event]:
-    """While inside, Ctrl-C or a termination stops the loop after its current call; a second one, at once."""
-    asked = threading.Event()
-    if _remembered.is_set():
-        asked.set()
-    if threading.current_thread() is not threading.main_thread():
-        yield asked
+    """While inside, Ctrl-C or a termination stops the loop after its current call; a second one, at once.
+
+    Inside of another such block it is the same wish. What starts a run begins one, too: an exception that Ctrl-C raises
+    inside of JAX's compiler may be lost there, or crash.
+    """
+    global _asked
+    if _asked is not None or threading.current_thread() is not threading.main_thread():
+        yield _asked or threading.Event()
         return
+    _asked = asked = threading.Event()
     before = {}
 
     def ask(number: int, frame: Any) -> None:
@@ -36,6 +42,7 @@ def stop_on_signals() -> Iterator[threading.Event]:
     try:
         yield asked
     finally:
+        _asked = None
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -47,35 +54,22 @@ def stopping_at_once() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    with _on_interrupt(_stop):
-        yield
-
-
-@contextmanager
-def remembering() -> Iterator[None]:
-    """While inside, Ctrl-C is KeyboardInterrupt as ever, and is remembered: where the compiler calls back into Python,
-    the exception is lost, and the next loop must stop all the same."""
-    try:
-        with _on_interrupt(_remember):
-            yield
-    finally:
-        _remembered.clear()
-
-
-@contextmanager
-def _on_interrupt(handler: Callable[[int, Any], None]) -> Iterator[None]:
-    before = signal.signal(signal.SIGINT, handler)
+    before = signal.signal(signal.SIGINT, _stop)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
 
 
-def _remember(number: int, frame: Any) -> None:
-    _remembered.set()
-    raise KeyboardInterrupt
-
-
 def _stop(number: int, frame: Any) -> None:
     os.write(2, b"actiongap: stopped\n")
+    os._exit(INTERRUPTED)
+
+
+def end_interrupted() -> NoReturn:
+    """End the process as one that Ctrl-C has ended, without taking Python apart: where Ctrl-C fell into JAX's compiler,
+    that crashes. All that was to be done at the end is done."""
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
     os._exit(INTERRUPTED)
