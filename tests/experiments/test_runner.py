@@ -64,7 +64,7 @@ def metrics(out: Path, runs: tuple[RunSpec, ...]) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def runs() -> tuple[RunSpec, ...]:
     return expand(
-        ["pixelcopter"], ["dqn", "clip_al"], [0], 60_000, overrides={**QUICK, "evaluation_period_steps": 5000}
+        ["pixelcopter"], ["dqn", "clip_al"], [0], 30_000, overrides={**QUICK, "evaluation_period_steps": 5000}
     )
 
 
