@@ -252,6 +252,7 @@ def test_a_suite_may_name_one(module):
         suites.parse(text.format("GATE"), "mine", "mine.toml")
 
 
+@pytest.mark.slow  # test_docs.py has the same way, by the command of docs/your-own-operator.md
 def test_compare_on_the_command_line_reports_it(module, tmp_path, monkeypatch, capsys):
     from actiongap.cli import main
 

@@ -64,7 +64,7 @@ def metrics(out: Path, runs: tuple[RunSpec, ...]) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def runs() -> tuple[RunSpec, ...]:
     return expand(
-        ["pixelcopter"], ["dqn", "clip_al"], [0], 60_000, overrides={**QUICK, "evaluation_period_steps": 5000}
+        ["pixelcopter"], ["dqn", "clip_al"], [0], 30_000, overrides={**QUICK, "evaluation_period_steps": 5000}
     )
 
 
@@ -77,14 +77,14 @@ def whole(runs: tuple[RunSpec, ...], tmp_path_factory: pytest.TempPathFactory) -
 
 
 def test_one_failure_is_passed_and_named_and_the_rest_is_skipped_next_time(tmp_path: Path) -> None:
-    good = expand(["pixelcopter"], ["dqn"], [0, 1], 1000, overrides=QUICK)
+    good = expand(["pixelcopter"], ["dqn"], [0], 1000, overrides=QUICK)
     # Diverges by itself: the learning rate is allowed, and far too large.
     bad = expand(
         ["pixelcopter"], ["al"], [0], 1000, overrides={**QUICK, "learning_rate": 1e30, "gradient_norm_clip": 1e30}
     )
     experiment = Experiment("test", (bad[0], *good))
     outcome = make_runs(experiment, tmp_path, LocalCores(2), progress=False, command="actiongap compare ...")
-    assert outcome.made == 2
+    assert outcome.made == 1
     assert list(outcome.failures) == ["pixelcopter-al-0"]
     assert "the loss became NaN or infinite" in outcome.failures["pixelcopter-al-0"]
     told = json.loads((tmp_path / "experiment.json").read_text())
@@ -93,7 +93,7 @@ def test_one_failure_is_passed_and_named_and_the_rest_is_skipped_next_time(tmp_p
 
     before = (tmp_path / good[0].name / "timing.csv").read_bytes()
     again = make_runs(Experiment("test", good), tmp_path, LocalCores(2), progress=False)
-    assert (again.skipped, again.made) == (2, 0)
+    assert (again.skipped, again.made) == (1, 0)
     assert (tmp_path / good[0].name / "timing.csv").read_bytes() == before
     assert set(json.loads((tmp_path / "experiment.json").read_text())["runs"]) == set(told["runs"])
 

@@ -20,6 +20,13 @@ from actiongap.learning.settings import GENERAL, MINATAR
 SQUARED = dataclasses.replace(GENERAL, target_rate=1.0, gradient_norm_clip=float("inf"))
 
 
+class Compiled(Learner):
+    """A learner whose update and metrics are one program each, not one for each of their operations."""
+
+    update = jax.jit(Learner.update, static_argnums=0)
+    measure = jax.jit(Learner.measure, static_argnums=0)
+
+
 class Table(eqx.Module):
     """A user's own module: a row of action values for each numbered state, and a name that is no array."""
 
@@ -30,8 +37,8 @@ class Table(eqx.Module):
         return self.q[observation]
 
 
-def table_learner(settings, online, target):
-    learner = Learner(settings, lambda key: Table(jnp.zeros((len(online), len(online[0])))))
+def table_learner(settings, online, target, kind=Compiled):
+    learner = kind(settings, lambda key: Table(jnp.zeros((len(online), len(online[0])))))
     state = learner.init(jax.random.key(0))
     return learner, state._replace(
         online=eqx.tree_at(lambda t: t.q, state.online, jnp.asarray(online, float)),
@@ -158,7 +165,7 @@ def test_one_compilation_serves_all_algorithms():
     generator = np.random.default_rng(0)
     online, target = generator.uniform(0.1, 0.2, size=(2, 20, 3))
     batch = batch_of(*[(s, s % 3, 0.1, 0.5, 19 - s) for s in range(20)])
-    learner, state = table_learner(SQUARED, online, target)
+    learner, state = table_learner(SQUARED, online, target, Learner)
     update = jax.jit(learner.update)
     low = {"cap": 0.1}  # so low that it cuts something
     family = {name: operators.make(name, **low if name.startswith("cap") else {}) for name in operators.names()}
