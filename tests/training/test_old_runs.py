@@ -12,6 +12,7 @@ import pytest
 from actiongap.agent import Agent
 from actiongap.analysis import load
 from actiongap.training import tables
+from actiongap.training.run_folder import RunFolderError
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
@@ -42,3 +43,10 @@ def test_it_goes_on_to_the_same_bits(old: Path, users_compiler: dict[str, str]) 
 
 def test_it_is_reported(old: Path) -> None:
     assert load(old)["step"].tolist() == [0, 500, 1_000]
+
+
+def test_a_header_that_lacks_the_return_is_named(old: Path) -> None:
+    table = old / "metrics.csv"
+    table.write_text(table.read_text().replace("evaluation_return,", "evaluation_returo,", 1))
+    with pytest.raises(RunFolderError, match=r"metrics\.csv, line 1: the header has no column `evaluation_return`"):
+        Agent.load(old)

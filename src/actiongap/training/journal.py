@@ -74,6 +74,11 @@ class History:
                 f"{folder / 'metrics.csv'} has {len(metrics)} rows, and the checkpoint knows of {count}: "
                 "the file was changed; put it back, or start in a new folder"
             )
+        if metrics and "evaluation_return" not in metrics[0]:
+            raise RunFolderError(
+                f"{folder / 'metrics.csv'}, line 1: the header has no column `evaluation_return`; put the file back, "
+                "or start in a new folder"
+            )
         last = None
         # A row of the end that the checkpoint knows of must be readable, too; what else stands there does not matter.
         beyond = _read(folder / "metrics.csv", count + 1, lenient="last_digest" not in kept)[count:]
