@@ -31,6 +31,12 @@ def test_overlapping_scores_are_not_called_a_win(tmp_path: Path) -> None:
     assert not any("is best" in sentence or "beats" in sentence for sentence in sentences)
 
 
+def test_equal_means_are_called_equal(tmp_path: Path) -> None:
+    levels = {"pixelcopter": {"dqn": [30.0, 40, 50], "clip_al": [50.0, 40, 30]}}
+    first = headline(compare(write_grid(tmp_path, levels)))[0]
+    assert first == "DQN and Clipped AL have the same mean on Pixelcopter, 40.0."
+
+
 @pytest.mark.parametrize(("runs", "words"), [(1, "only one seed"), (2, "only 2 seeds")])
 def test_too_few_seeds_say_so_however_large_the_difference(tmp_path: Path, runs: int, words: str) -> None:
     levels = {"pixelcopter": {"dqn": [10.0, 10.1][:runs], "clip_al": [50.0, 50.1][:runs]}}

@@ -72,6 +72,16 @@ main()
     assert "120 steps" in done.stdout
 
 
+def test_a_reader_who_has_had_enough_is_no_error() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "actiongap", "settings"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        told = process.communicate()[1]
+    assert (process.returncode, told) == (1, b"")
+
+
 @pytest.mark.parametrize(("command", "wrong"), [("train", "--stepz"), ("compare", "--sedes")])
 def test_a_mistake_points_to_the_help_of_its_command(run: Run, command: str, wrong: str) -> None:
     code, _, told = run(command, "pixelcopter", wrong, "3")

@@ -104,7 +104,9 @@ def _environment(comparison: Comparison, environment: str) -> list[str]:
     gain = f"{_amount(against)} (95% interval {_range(against)})"
     open_ones = [each for each in others if not difference(best, each, baseline, random).certain]
     role = ", the baseline," if best is baseline else ""
-    if not against.certain:
+    if not against.certain and number(best.mean) == number(rival.mean):
+        sentences = [f"{name} and {labels.variant(rival.variant)} have the same mean on {place}, {number(best.mean)}."]
+    elif not against.certain:
         sentences = [
             f"{name}{role} has the highest mean on {place}, {means}, {_amount(against)}, "
             f"but the data cannot tell the two apart: {_why(best, rival, against)}."

@@ -104,6 +104,10 @@ def main() -> None:
             )
     except KeyboardInterrupt as interruption:
         _end(INTERRUPTED, str(interruption) or "stopped")
+    except BrokenPipeError:
+        # Whoever read the output has had enough, as `head` does. What is left of it goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(1) from None
     except (MemberFailedError, ClusterLostError) as error:
         _end(1, error)
     except (ValueError, OSError, ArithmeticError, gymnasium.error.Error) as error:
