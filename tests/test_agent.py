@@ -325,7 +325,7 @@ def test_ctrl_c_while_a_run_starts_is_a_wish_to_stop(tmp_path: Path, monkeypatch
     monkeypatch.setattr(loop, "start", interrupted)
     with pytest.raises(KeyboardInterrupt, match="stopped at step 0; run the same command again"):
         quiet(make(), 300, out=tmp_path)
-    assert read_status(tmp_path)["state"] == "interrupted"
+    assert read_status(tmp_path)["status"] == "interrupted"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
