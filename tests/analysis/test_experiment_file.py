@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 from actiongap.analysis import experiment_file
 from actiongap.analysis.comparison import compare
@@ -40,3 +46,18 @@ def test_a_report_stays_that_of_the_longer_runs(tmp_path: Path) -> None:
         experiment_file.write(tmp_path, ExperimentFile(runs={path.name: spec(0, steps)}))
     comparison = compare(tmp_path)
     assert (comparison.scored_at["pixelcopter"], comparison.entries["pixelcopter", "dqn"].mean) == (95_000, 9.0)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="one cannot ask for a process there")
+def test_what_a_killed_process_left_is_removed_and_another_writer_is_let_be(tmp_path: Path) -> None:
+    write = "import os, sys; from actiongap.training import files; os.replace = lambda *_: os.kill(os.getpid(), 9); "
+    write += "files.write_json(__import__('pathlib').Path(sys.argv[1]), {})"
+    killed = subprocess.run([sys.executable, "-c", write, str(tmp_path / "experiment.json")])
+    assert killed.returncode == -9
+    (left,) = tmp_path.iterdir()
+    of_a_writer = tmp_path / re.sub(r"\.\d+\.", f".{os.getpid()}.", left.name)
+    of_another_machine = tmp_path / "experiment.json.elsewhere.1.ab.partial"
+    of_a_writer.touch()
+    of_another_machine.touch()
+    experiment_file.write(tmp_path, ExperimentFile("A"))
+    assert set(tmp_path.iterdir()) == {tmp_path / "experiment.json", of_a_writer, of_another_machine}

@@ -69,6 +69,7 @@ def write(folder: str | Path, content: ExperimentFile) -> None:
         "random_scores": {**before.random_scores, **content.random_scores},
     }
     files.write_json(Path(folder) / NAME, merged, indent=1)
+    files.remove_abandoned(Path(folder) / NAME)
 
 
 def _problems(content: Mapping[str, Any]) -> Any:

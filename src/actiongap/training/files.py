@@ -11,8 +11,11 @@ from __future__ import annotations
 import json
 import math
 import os
+import platform
+import re
 import secrets
 import stat
+import sys
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -110,7 +113,7 @@ def to_json(value: Any) -> Any:
 
 def replace(path: Path, content: str | bytes) -> None:
     """Replace the file by this text, or by these bytes: at any moment there is the old file or the new one."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}-{secrets.token_hex(4)}{PARTIAL}")
+    partial = path.with_name(f"{path.name}.{_host()}.{os.getpid()}.{secrets.token_hex(4)}{PARTIAL}")
     try:
         with open(partial, "xb") as file:
             file.write(content.encode("utf-8") if isinstance(content, str) else content)
@@ -132,6 +135,31 @@ def append(path: Path, text: str) -> None:
             os.fsync(file.fileno())
     except OSError as error:
         raise FileError(f"could not write {path}: {error.strerror or error}") from error
+
+
+def remove_abandoned(path: Path) -> None:
+    """Remove what killed processes of this machine left unfinished of a file. For a folder that nobody holds."""
+    if sys.platform == "win32":  # where one cannot ask for a process without ending it
+        return
+    for partial in path.parent.glob(f"{path.name}.{_host()}.*{PARTIAL}"):
+        number = partial.name.split(".")[-3]
+        if number.isdecimal() and not _is_running(int(number)):
+            partial.unlink(missing_ok=True)
+
+
+def _host() -> str:
+    """This machine's name, without what has a meaning in a pattern or parts a name."""
+    return re.sub(r"[^A-Za-z0-9-]", "-", platform.node())
+
+
+def _is_running(number: int) -> bool:
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):  # somebody else's
+        return True
+    return True
 
 
 def remove_partial(folder: Path) -> None:
