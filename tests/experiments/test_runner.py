@@ -69,11 +69,17 @@ def runs() -> tuple[RunSpec, ...]:
 
 
 @pytest.fixture(scope="module")
-def whole(runs: tuple[RunSpec, ...], tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def pooled(runs: tuple[RunSpec, ...], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the experiment `a`, whose runs, which nobody disturbed, are in a pool."""
     out = tmp_path_factory.mktemp("whole")
-    outcome = make_runs(Experiment("test", runs), out, LocalCores(2), progress=False)
+    outcome = make_runs(Experiment("a", runs), out / "a", LocalCores(2), progress=False, pool=out / "pool")
     assert (outcome.skipped, outcome.made, outcome.failures) == (0, 2, {})
-    return metrics(out, runs)
+    return out
+
+
+@pytest.fixture(scope="module")
+def whole(runs: tuple[RunSpec, ...], pooled: Path) -> dict[str, bytes]:
+    return metrics(pooled / "pool", runs)
 
 
 def test_one_failure_is_passed_and_named_and_the_rest_is_skipped_next_time(tmp_path: Path) -> None:
@@ -167,13 +173,12 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
         make_runs(Experiment("test", runs), tmp_path / "file" / "below", LocalCores(1), progress=False)
 
 
-def test_experiments_that_share_a_pool_make_a_run_once_and_report_their_own(tmp_path: Path) -> None:
-    pool = tmp_path / "pool"
-    both = expand(["pixelcopter"], ["dqn", "al"], [0], 500, overrides=QUICK)
-    one = expand(["pixelcopter"], ["al"], [0], 500, overrides=QUICK)
-    assert make_runs(Experiment("a", both), tmp_path / "a", LocalCores(2), False, pool=pool).made == 2
-    outcome = make_runs(Experiment("b", one), tmp_path / "b", LocalCores(2), False, pool=pool)
+def test_experiments_that_share_a_pool_make_a_run_once_and_report_their_own(
+    runs: tuple[RunSpec, ...], pooled: Path, tmp_path: Path
+) -> None:
+    outcome = make_runs(Experiment("b", runs[1:]), tmp_path / "b", LocalCores(2), False, pool=pooled / "pool")
     assert (outcome.made, outcome.skipped) == (0, 1)
-    assert [run.algorithm for run in find(tmp_path / "a")] == ["dqn", "al"]
-    assert [(run.algorithm, run.status, run.wanted_steps) for run in find(tmp_path / "b")] == [("al", "finished", 500)]
+    assert [run.algorithm for run in find(pooled / "a")] == ["dqn", "clip_al"]
+    (found,) = find(tmp_path / "b")
+    assert (found.algorithm, found.status, found.wanted_steps) == ("clip_al", "finished", runs[1].steps)
     assert {path.name for path in (tmp_path / "b").iterdir()} == {"experiment.json"}

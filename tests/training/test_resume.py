@@ -1,7 +1,4 @@
-"""Stopped and started again: the curve and the weights are those of the uninterrupted run (tests/kills: kill -9).
-
-With programs that are compiled as users' are: what they promise is bits.
-"""
+"""Stopped and started again: the curve and the weights are those of the uninterrupted run (tests/kills: kill -9)."""
 
 from __future__ import annotations
 
@@ -33,13 +30,14 @@ except TrainingInterrupted as stopped:
 """
 
 
-def launch(out: Path, env: dict[str, str]) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", SCRIPT, str(Path(__file__).parent), str(out)]
-    return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True)
+def launch(out: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(Path(__file__).parent), str(out)], stdout=subprocess.PIPE, text=True
+    )
 
 
-def finish(out: Path, env: dict[str, str]) -> str:
-    with launch(out, env) as process:
+def finish(out: Path) -> str:
+    with launch(out) as process:
         assert process.stdout is not None
         told = process.stdout.read()
     assert process.returncode == 0
@@ -51,19 +49,17 @@ def contents(out: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory: pytest.TempPathFactory, users_compiler: dict[str, str]) -> dict[str, bytes]:
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     out = tmp_path_factory.mktemp("whole") / "run"
-    told = finish(out, users_compiler).split()
+    told = finish(out).split()
     assert told == [str(step) for step in range(0, 12_001, 1000)] + ["finished"]
     return contents(out)
 
 
-def test_asked_to_stop_and_run_again_when_finished(
-    tmp_path: Path, uninterrupted: dict[str, bytes], users_compiler: dict[str, str]
-) -> None:
+def test_asked_to_stop_and_run_again_when_finished(tmp_path: Path, uninterrupted: dict[str, bytes]) -> None:
     out, before = tmp_path / "run", -1
     for number in (signal.SIGINT, signal.SIGTERM):
-        with launch(out, users_compiler) as process:
+        with launch(out) as process:
             assert process.stdout is not None
             process.stdout.readline()
             process.send_signal(number)
@@ -74,7 +70,7 @@ def test_asked_to_stop_and_run_again_when_finished(
         assert status["status"] == "interrupted"
         assert before < status["step"] < 12_000
         before = status["step"]
-    finish(out, users_compiler)
+    finish(out)
     assert contents(out) == uninterrupted
-    assert finish(out, users_compiler).split() == ["finished"]
+    assert finish(out).split() == ["finished"]
     assert contents(out) == uninterrupted

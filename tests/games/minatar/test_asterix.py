@@ -109,12 +109,12 @@ TOP_SPEED = ("spawn interval of 1", "move interval of 1", "spawn into full rows"
 @pytest.mark.parametrize(
     ("policy", "steps", "options", "past_death", "reached"),
     [
-        (act_randomly, 5_000, {}, False, (*MEETINGS, *EXITS)),
-        (act_randomly, 4_000, {}, True, (*MEETINGS, *EXITS, *TOP_SPEED)),
-        (chase_gold, 6_000, {}, True, (*MEETINGS, *EXITS, *TOP_SPEED)),
-        (chase_gold, 3_000, {"sticky": 0.0}, False, ("gold", "death by walking")),
-        (wait_at_wall, 4_000, {"sticky": 0.5}, True, (*MEETINGS, *EXITS, *TOP_SPEED)),
-        (act_randomly, 3_000, {"ramping": False}, True, (*MEETINGS, *EXITS)),
+        (act_randomly, 4_000, {}, False, (*MEETINGS, *EXITS)),
+        (act_randomly, 2_400, {}, True, (*MEETINGS, *EXITS, *TOP_SPEED)),
+        (chase_gold, 3_000, {}, True, (*MEETINGS, *EXITS, *TOP_SPEED)),
+        (chase_gold, 1_500, {"sticky": 0.0}, False, ("gold", "death by walking")),
+        (wait_at_wall, 2_400, {"sticky": 0.5}, True, (*MEETINGS, *EXITS, *TOP_SPEED)),
+        (act_randomly, 1_500, {"ramping": False}, True, (*MEETINGS, *EXITS)),
     ],
 )
 def test_equals_original(policy, steps, options, past_death, reached):

@@ -79,9 +79,9 @@ def run(game, policy, steps, seed):
 @pytest.mark.parametrize(
     ("policy", "steps", "options"),
     [
-        (act_randomly, 6_000, {}),
-        (act_randomly, 2_000, {"ramping": False, "sticky": 0.5}),
-        (follow_ball, 10_000, {}),
+        (act_randomly, 3_000, {}),
+        (act_randomly, 1_000, {"ramping": False, "sticky": 0.5}),
+        (follow_ball, 5_000, {}),
         (follow_ball, 4_000, {"sticky": 0.0}),
     ],
 )
