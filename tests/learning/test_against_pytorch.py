@@ -20,7 +20,7 @@ torch = pytest.importorskip("torch")
 CASES = {
     "minatar": dataclasses.replace(MINATAR, network="mlp", hidden_size=16, hidden_layers=2),
     "pixelcopter": dataclasses.replace(PIXELCOPTER, hidden_size=16, learning_rate=0.001, gradient_norm_clip=2.0),
-    "adam": dataclasses.replace(GENERAL, hidden_size=16, learning_rate=0.001, gradient_norm_clip=0.3),
+    "adam": dataclasses.replace(GENERAL, hidden_size=16, learning_rate=0.001, gradient_norm_clip=0.3, target_rate=1.0),
 }
 INPUTS, ACTIONS = 5, 3
 ALPHA, C, Q_LOW, TAU, FLOOR = 0.9, 0.8, 0.0, 0.03, -1.0
