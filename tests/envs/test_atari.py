@@ -334,7 +334,7 @@ def test_the_random_scores_are_there() -> None:
 def weights(agent: Agent) -> list[np.ndarray]:
     import jax
 
-    return [np.asarray(leaf) for leaf in jax.tree.leaves(agent._current().carry.learner)]  # type: ignore[attr-defined]
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(agent._current().learner)]
 
 
 def learned_in_two_parts(game: str, folder: Path) -> tuple[Agent, Agent]:
