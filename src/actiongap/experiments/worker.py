@@ -18,8 +18,8 @@ from pathlib import Path
 from actiongap.experiments.grid import RunSpec
 from actiongap.training import trackers
 from actiongap.training.run_folder import RunFolderBusyError
+from actiongap.training.signals import INTERRUPTED
 
-INTERRUPTED = 130
 _PATIENCE_S = 60.0
 
 
