@@ -107,7 +107,12 @@ def test_reproduce_a_suite_of_ones_own(run: Run, tmp_path: Path) -> None:
     assert not Path("runs").exists()
     code, out, _ = run("reproduce", "mine.toml", "--out", "r")
     assert code == 0
+    assert "measuring how fast" in out
     assert "r: 1 runs made" in out
+    code, out, _ = run("reproduce", "mine.toml", "--out", "r", "--dry-run")
+    assert code == 0
+    assert "all of them are done" in out
+    assert "measuring how fast" not in out
 
 
 def test_list_and_settings(run: Run) -> None:

@@ -20,7 +20,7 @@ from actiongap.training.files import as_file_name
 if TYPE_CHECKING:
     from actiongap.analysis.comparison import Comparison
     from actiongap.experiments.executors import Executor
-    from actiongap.experiments.grid import Experiment
+    from actiongap.experiments.grid import Experiment, RunSpec
 
 _SUITES = Path("runs/suites")
 Place = Annotated[
@@ -102,7 +102,7 @@ def reproduce(
     """
     from actiongap import envs
     from actiongap.experiments import suites
-    from actiongap.experiments.grid import shared
+    from actiongap.experiments.grid import is_done, shared
     from actiongap.experiments.runner import measure_speeds
     from actiongap.training import trackers
 
@@ -126,10 +126,13 @@ def reproduce(
     for name in dict.fromkeys(name for spec in experiment.runs for name in spec.callbacks):
         trackers.refuse_unusable(name)
     say(f"{chosen.title} ({chosen.paper})" if chosen.paper else chosen.title)
+    waiting = [spec for spec in experiment.runs if not is_done(spec, pool or folder)]
     total = sum(spec.steps for spec in experiment.runs)
-    print(f"{len(experiment.runs)} runs, {total:,} steps; measuring how fast this machine is ...", flush=True)
-    speeds = measure_speeds(played)
-    _say_how_long(experiment, speeds, pool or folder, on, cores)
+    then = "measuring how fast this machine is ..." if waiting else "all of them are done"
+    print(f"{len(experiment.runs)} runs, {total:,} steps; {then}", flush=True)
+    speeds = measure_speeds(list(dict.fromkeys(spec.environment for spec in waiting)))
+    if waiting:
+        _say_how_long(waiting, len(experiment.runs) - len(waiting), speeds, on, cores)
     if not dry_run:
         _run(experiment, folder, on, address, cores, quiet, speeds, pool)
 
@@ -360,19 +363,16 @@ def _say_what_is_longer(experiment: Experiment, out: Path) -> None:
         )
 
 
-def _say_how_long(experiment: Experiment, speeds: dict[str, float], out: Path, on: str, cores: int | None) -> None:
+def _say_how_long(waiting: list[RunSpec], done: int, speeds: dict[str, float], on: str, cores: int | None) -> None:
     from actiongap.experiments.executors import available_cores
-    from actiongap.experiments.grid import is_done
     from actiongap.experiments.runner import work
     from actiongap.training.display import duration
 
-    waiting = [spec for spec in experiment.runs if not is_done(spec, out)]
     told = ", ".join(f"{environment} {speed:,.0f}" for environment, speed in speeds.items())
     print(f"steps per second on a core: {told}")
     count = cores or available_cores()
     seconds = work(waiting, speeds) / count
     place = "on the cluster's cores, if they are like this one's" if on == "ray" else f"on {count} cores"
-    done = len(experiment.runs) - len(waiting)
     left = f"{done} of the runs are done, the others take" if done else "they take"
     print(f"{left} about {duration(seconds)} (hours:minutes:seconds) {place}", flush=True)
 
