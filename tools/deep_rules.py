@@ -198,7 +198,7 @@ def on_environment(rule: Rule, seeds: int, steps: int, period: int) -> dict[str,
             )
             agent.learn(steps, progress=False)
         rows = [row for row in agent.rows if row["step"] > 0]
-        returns.append([row["return"] for row in rows])
+        returns.append([row["evaluation_return"] for row in rows])
         gaps.append(rows[-1]["action_gap"])
     return {"returns": returns, "gap": gaps}
 
