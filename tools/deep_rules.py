@@ -1,6 +1,6 @@
 """Rules for the gap term in deep agents, tried side by side: the family's, and some that are no part of the package.
 
-    python tools/deep_rules.py pixelcopter --rules dqn al clip_al "cap_al cap=8" split tested --seeds 10 --steps 1_000_000
+    python tools/deep_rules.py pixelcopter --rules dqn al clip_al "cap_al cap=8" split --seeds 10 --steps 1_000_000
 
 A rule is an operator with its numbers, learned as the package learns it, or one of these:
 
@@ -30,7 +30,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from actiongap import Agent, operators
+from actiongap import Agent
 from actiongap.arrays import pick
 from actiongap.envs.game_adapter import GameEnvironment
 from actiongap.learning.learner import Batch, Learner, LearnerState, Parameters, UpdateInfo
@@ -59,10 +59,9 @@ class RunningScale(Learner):
         scale = gap_movement(*(self.q_values(each, batch.observation) for each in (state.target, state.online)))
         decay = jnp.minimum(1 - 1 / _RUNNING_UPDATES, state.updates / (state.updates + 1))
         mean = decay * mean + (1 - decay) * scale**2
-        cap = operator.cap * jnp.sqrt(mean) / jnp.maximum(scale, 1e-12)
-        state, info = super().update(
-            state._replace(optimiser_state=inner), operator._replace(cap=cap), batch, weights
-        )
+        changed: dict[str, Any] = {"cap": operator.cap * jnp.sqrt(mean) / jnp.maximum(scale, 1e-12)}
+        state = state._replace(optimiser_state=inner)
+        state, info = super().update(state, operator._replace(**changed), batch, weights)
         return state._replace(optimiser_state=(state.optimiser_state, mean)), info
 
 
@@ -136,6 +135,15 @@ class Rule(NamedTuple):
     numbers: dict[str, float]
 
 
+class Trial(NamedTuple):
+    """Where and for how long."""
+
+    environment: str
+    seeds: int
+    steps: int
+    period: int
+
+
 OWN: dict[str, tuple[type[Learner], str]] = {
     "running": (RunningScale, "cap_al"),
     "split": (Split, "al"),
@@ -153,50 +161,46 @@ def rule_of(words: str) -> Rule:
     return Rule(learner, algorithm, {key: value == "True" or float(value) for key, value in numbers.items()})
 
 
-def builder_of(learner: type[Learner]) -> Callable[..., Any] | None:
+def builder_of(rule: Rule, trial: Trial) -> Callable[..., Any] | None:
     """The network that a learner needs, if it is not the settings' own."""
-    if not issubclass(learner, TwoRows):
+    if not issubclass(rule.learner, TwoRows):
         return None
-    return lambda shape, dtype, num_actions, key: make_network(
-        task.make("dqn", environment_name).settings, shape, dtype, 2 * num_actions, key
-    )
+    settings = task.make("dqn", trial.environment).settings
+    return lambda shape, dtype, num_actions, key: make_network(settings, shape, dtype, 2 * num_actions, key)
 
 
-def on_game(rule: Rule, seeds: int, steps: int, period: int) -> dict[str, Any]:
+def on_game(rule: Rule, trial: Trial) -> dict[str, Any]:
     """The evaluations of all seeds, [seeds, evaluations], and the gaps at the end, [seeds]."""
-    of = task.make(rule.algorithm, environment_name, 0, rule.numbers)
+    of = task.make(rule.algorithm, trial.environment, 0, rule.numbers)
     assert isinstance(of.environment, GameEnvironment)
     with mock.patch("actiongap.training.program.Learner", rule.learner):
-        program = fused.program.__wrapped__(of.environment.game, of.settings, builder_of(rule.learner), batched=True)
-    numbers = jnp.arange(seeds, dtype=jnp.uint32)
-    carry = program.warm_up(program.init(numbers), np.int32(0), np.int32(of.settings.warmup_steps))
-    schedules = [as_arrays(of.schedule(of.settings.warmup_steps, float(low))) for low in carry.reward_min]
+        program = fused.program.__wrapped__(of.environment.game, of.settings, builder_of(rule, trial), batched=True)
+    seeds = jnp.arange(trial.seeds, dtype=jnp.uint32)
+    start = of.settings.warmup_steps
+    carry = program.warm_up(program.init(seeds), np.int32(0), np.int32(start))
+    schedules = [as_arrays(of.schedule(start, float(lowest))) for lowest in carry.reward_min]
     schedule = jax.tree.map(lambda *each: jnp.stack(each), *schedules)
-    returns, start = [], of.settings.warmup_steps
-    for stop in range(period, steps + 1, period):
+    returns = []
+    for stop in range(trial.period, trial.steps + 1, trial.period):
         carry = program.train(carry, schedule, np.int32(start), np.int32(stop))
-        played = program.evaluate(carry.learner.online, numbers, np.int32(stop)).returns
+        played = program.evaluate(carry.learner.online, seeds, np.int32(stop)).returns
         returns.append(np.asarray(played).mean(axis=-1))
         start = stop
-    gaps = program.measure(carry, schedule, np.int32(steps)).gap
+    gaps = program.measure(carry, schedule, np.int32(start)).gap
     return {"returns": np.stack(returns, axis=1).tolist(), "gap": np.asarray(gaps).tolist()}
 
 
-def on_environment(rule: Rule, seeds: int, steps: int, period: int) -> dict[str, Any]:
+def on_environment(rule: Rule, trial: Trial) -> dict[str, Any]:
     """The same, one seed after the other."""
+    network = builder_of(rule, trial)
+    overrides = rule.numbers | ({} if network is None else {"network": network})
     returns, gaps = [], []
-    own = builder_of(rule.learner)
-    for seed in range(seeds):
+    for seed in range(trial.seeds):
         with mock.patch("actiongap.training.program.Learner", rule.learner):
             agent = Agent(
-                rule.algorithm,
-                environment_name,
-                seed=seed,
-                evaluation_period_steps=period,
-                **rule.numbers,
-                **({} if own is None else {"network": own}),
+                rule.algorithm, trial.environment, seed=seed, evaluation_period_steps=trial.period, **overrides
             )
-            agent.learn(steps, progress=False)
+            agent.learn(trial.steps, progress=False)
         rows = [row for row in agent.rows if row["step"] > 0]
         returns.append([row["evaluation_return"] for row in rows])
         gaps.append(rows[-1]["action_gap"])
@@ -204,19 +208,15 @@ def on_environment(rule: Rule, seeds: int, steps: int, period: int) -> dict[str,
 
 
 def told(words: str, found: dict[str, Any]) -> str:
-    """A row of the table."""
+    """A row of the table: means and standard errors over seeds."""
     returns = np.asarray(found["returns"])
-    late = returns[:, -returns.shape[1] // 4 :].mean(axis=1)
+    late = returns[:, -(returns.shape[1] // 4) :].mean(axis=1)
     cells = [f"{x.mean():.4g} ± {x.std(ddof=1) / np.sqrt(len(x)):.2g}" for x in (late, returns.mean(axis=1))]
     return f"| {words} | {len(returns)} | {cells[0]} | {cells[1]} | {np.mean(found['gap']):.3g} |"
 
 
-environment_name = ""
-
-
 def main() -> None:
     """Run the rules one after the other; print a row each."""
-    global environment_name
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("environment")
     parser.add_argument("--rules", nargs="+", required=True)
@@ -225,16 +225,16 @@ def main() -> None:
     parser.add_argument("--period", type=int, default=10_000, help="steps from one evaluation to the next")
     parser.add_argument("--out", type=Path, help="the JSON file of all returns; what is in it is not made again")
     arguments = parser.parse_args()
-    environment_name = arguments.environment
-    is_game = isinstance(task.make("dqn", environment_name).environment, GameEnvironment)
+    trial = Trial(arguments.environment, arguments.seeds, arguments.steps, arguments.period)
+    is_game = isinstance(task.make("dqn", trial.environment).environment, GameEnvironment)
     run = on_game if is_game else on_environment
-    known = json.loads(arguments.out.read_text()) if arguments.out and arguments.out.exists() else {}
+    known = json.loads(arguments.out.read_text("utf-8")) if arguments.out and arguments.out.exists() else {}
     print("| rule | seeds | last quarter | whole curve | gap |\n|---|---|---|---|---|")
     for words in arguments.rules:
         if words not in known:
-            known[words] = run(rule_of(words), arguments.seeds, arguments.steps, arguments.period)
+            known[words] = run(rule_of(words), trial)
             if arguments.out:
-                arguments.out.write_text(json.dumps(known))
+                arguments.out.write_text(json.dumps(known), "utf-8")
         print(told(words, known[words]), flush=True)
 
 
