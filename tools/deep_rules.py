@@ -20,6 +20,7 @@ episodes in the last quarter of training, over all of it, and the gap at the end
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -37,7 +38,8 @@ from actiongap.learning.learner import Batch, Learner, LearnerState, Parameters,
 from actiongap.learning.networks import make_network
 from actiongap.learning.schedules import as_arrays
 from actiongap.operators import Operator, gap_movement
-from actiongap.training import fused, task
+from actiongap.training import compilation, fused, task
+from actiongap.training.program import Program
 
 Array = jax.Array
 _RUNNING_UPDATES = 1_000
@@ -161,20 +163,29 @@ def rule_of(words: str) -> Rule:
     return Rule(learner, algorithm, {key: value == "True" or float(value) for key, value in numbers.items()})
 
 
-def builder_of(rule: Rule, trial: Trial) -> Callable[..., Any] | None:
+def builder_of(learner: type[Learner], environment: str) -> Callable[..., Any] | None:
     """The network that a learner needs, if it is not the settings' own."""
-    if not issubclass(rule.learner, TwoRows):
+    if not issubclass(learner, TwoRows):
         return None
-    settings = task.make("dqn", trial.environment).settings
+    settings = task.make("dqn", environment).settings
     return lambda shape, dtype, num_actions, key: make_network(settings, shape, dtype, 2 * num_actions, key)
+
+
+@functools.cache
+def program_of(learner: type[Learner], environment: str) -> Program:
+    """The compiled functions, shared by all rules that are learned alike: the operator's numbers are data."""
+    of = task.make("dqn", environment)
+    assert isinstance(of.environment, GameEnvironment)
+    with mock.patch("actiongap.training.program.Learner", learner):
+        return fused.program.__wrapped__(
+            of.environment.game, of.settings, builder_of(learner, environment), batched=True
+        )
 
 
 def on_game(rule: Rule, trial: Trial) -> dict[str, Any]:
     """The evaluations of all seeds, [seeds, evaluations], and the gaps at the end, [seeds]."""
     of = task.make(rule.algorithm, trial.environment, 0, rule.numbers)
-    assert isinstance(of.environment, GameEnvironment)
-    with mock.patch("actiongap.training.program.Learner", rule.learner):
-        program = fused.program.__wrapped__(of.environment.game, of.settings, builder_of(rule, trial), batched=True)
+    program = program_of(rule.learner, trial.environment)
     seeds = jnp.arange(trial.seeds, dtype=jnp.uint32)
     start = of.settings.warmup_steps
     carry = program.warm_up(program.init(seeds), np.int32(0), np.int32(start))
@@ -192,7 +203,7 @@ def on_game(rule: Rule, trial: Trial) -> dict[str, Any]:
 
 def on_environment(rule: Rule, trial: Trial) -> dict[str, Any]:
     """The same, one seed after the other."""
-    network = builder_of(rule, trial)
+    network = builder_of(rule.learner, trial.environment)
     overrides = rule.numbers | ({} if network is None else {"network": network})
     returns, gaps = [], []
     for seed in range(trial.seeds):
@@ -225,6 +236,7 @@ def main() -> None:
     parser.add_argument("--period", type=int, default=10_000, help="steps from one evaluation to the next")
     parser.add_argument("--out", type=Path, help="the JSON file of all returns; what is in it is not made again")
     arguments = parser.parse_args()
+    compilation.use_cache()
     trial = Trial(arguments.environment, arguments.seeds, arguments.steps, arguments.period)
     is_game = isinstance(task.make("dqn", trial.environment).environment, GameEnvironment)
     run = on_game if is_game else on_environment
