@@ -17,7 +17,7 @@ FOLDER = "src/actiongap/learning/native"
 LIBRARY = Extension(
     "actiongap.learning.native._image_layer",
     sources=[f"{FOLDER}/image_layer.cc"],
-    depends=[f"{FOLDER}/kernel.h"],
+    depends=[f"{FOLDER}/kernel.h", f"{FOLDER}/patches.h"],
     extra_compile_args=["-std=gnu++17", "-O3", "-g0"],
     language="c++",
     optional=True,

@@ -67,7 +67,8 @@ def test_the_source_has_all_that_is_built_from_and_no_tests(distributions: dict[
         if path.is_file() and path.suffix != ".so" and "__pycache__" not in path.parts
     }
     assert expected - names == set()
-    assert {f"src/{NATIVE}/image_layer.cc", f"src/{NATIVE}/kernel.h", "CITATION.cff", "LICENSE"} <= names
+    assert {f"src/{NATIVE}/image_layer.cc", f"src/{NATIVE}/kernel.h", f"src/{NATIVE}/patches.h"} <= names
+    assert {"CITATION.cff", "LICENSE"} <= names
     assert [name for name in names if name.startswith(("tests", "benchmarks", "results")) or name.endswith(".so")] == []
 
 

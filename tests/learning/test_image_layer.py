@@ -114,8 +114,17 @@ def test_library_on_single_cells_at_every_place():
 
 
 @needs_library
+@pytest.mark.parametrize("batch", [63, 64, 65, 128, 200])
+def test_library_on_groups_of_more_samples_than_a_word_has_bits(batch):
+    """Samples are compared 64 at a time: here each kind of image comes in every 64, and is counted over all."""
+    kinds = np.random.default_rng(0).random((5, 10, 10, 4)) < 0.2
+    images = kinds[np.arange(batch) % 7 % 5]
+    assert_right(images, make_weights((10, 10, 4)))
+
+
+@needs_library
 @given(
-    batch=st.integers(0, 40),
+    batch=st.integers(0, 40) | st.integers(60, 150),
     height=st.integers(3, 6),
     width=st.integers(3, 7),
     channels=st.integers(1, 45),  # a row of a patch takes more than one word from 20 channels on

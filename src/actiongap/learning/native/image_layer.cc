@@ -6,6 +6,9 @@
 #include <cstring>
 #include <memory>
 #include <vector>
+#ifdef __SSE2__
+#include <immintrin.h>
+#endif
 
 #include "xla/ffi/api/ffi.h"
 
@@ -15,34 +18,38 @@
 
 namespace {
 
-// A segment, one row of a patch, has 3 * channels bits, kept in words of this many: as many as 8 bytes hold from any
-// bit on. A whole patch has 9 * channels bits in words of 64.
-constexpr int64_t SEGMENT_BITS = 57;
+// A segment, one row of a patch, has 3 * channels bits, kept in words of this many.
+constexpr int64_t SEGMENT_BITS = 32;
 
 struct Shape {
   int64_t batch, height, width, channels, filters, units;
-  int64_t segment_words = (3 * channels + SEGMENT_BITS - 1) / SEGMENT_BITS, patch_words = (9 * channels + 63) / 64;
+  int64_t segment_words = (3 * channels + SEGMENT_BITS - 1) / SEGMENT_BITS;
 
-  // 1 or 2, the words of a patch, if filters and units are the usual ones; else 0.
-  int64_t usual() const { return filters == 16 && units == 128 && patch_words <= 2 ? patch_words : 0; }
+  // 1 or 2, the words of a segment, if filters and units are the usual ones; else 0.
+  int64_t usual() const { return filters == 16 && units == 128 && segment_words <= 2 ? segment_words : 0; }
+  int64_t stride() const { return (batch + 15) / 16 * 16; }  // of samples: whole vectors
   int64_t rows() const { return height - 2; }
   int64_t columns() const { return width - 2; }
   int64_t positions() const { return rows() * columns(); }
   int64_t cells() const { return height * width * channels; }
 };
 
+// Samples of one group: start + the place of each set bit.
+struct Run {
+  uint64_t samples;
+  int32_t start, group;
+};
+
 // Where the kernel keeps what it needs during a call.
 struct Workspace {
   uint8_t* bits;          // [cells / 8 + 8]: one image, a bit for each cell and channel
-  uint64_t* segments;     // [height, columns, segment_words, batch]
-  uint64_t* patches;      // [patch_words, batch]: at one position
+  uint32_t* segments;     // [height, columns, segment_words, stride]
   int64_t table_size;     // a power of two, at least twice the batch
   int32_t* table;         // [table_size]: groups by the hash of their patch
   int32_t* first;         // [batch]: a sample of each group
   int32_t* size;          // [batch]: how many samples are in each group, in the order of discovery
-  int32_t* group;         // [batch]
-  int32_t* members;       // [batch]
-  int64_t* member_count;  // [1]
+  Run* runs;              // [batch]: the samples that are not in group 0
+  int64_t* run_count;     // [1]
   float* sums;            // [batch, filters]: the convolution of each group
   float* hidden;          // [batch, filters]: after the ReLU, less that of group 0
   float* dots;            // [batch, filters]: the gradient of each group's hidden
@@ -54,7 +61,8 @@ struct Gradients {
   float *conv_weight, *conv_bias, *dense_weight, *dense_bias;
 };
 
-#define INLINE inline __attribute__((always_inline))
+#define ALWAYS_INLINE __attribute__((always_inline))  // of a lambda: one that is called holds its captures in memory
+#define INLINE inline ALWAYS_INLINE
 #define UNROLL _Pragma("GCC unroll 16")
 #ifdef __clang__
 #define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
@@ -63,9 +71,21 @@ struct Gradients {
 #endif
 
 typedef float Quad __attribute__((vector_size(16)));
+typedef uint32_t WordQuad __attribute__((vector_size(16)));
+
+// A bit for each lane: is it 0?
+INLINE uint32_t zero_lanes(WordQuad words) {
+#ifdef __SSE2__
+  return static_cast<uint32_t>(_mm_movemask_ps((__m128)(words == 0)));
+#else
+  const WordQuad bits = (WordQuad)(words == 0) & WordQuad{1, 2, 4, 8};
+  return bits[0] | bits[1] | bits[2] | bits[3];
+#endif
+}
 
 namespace baseline {
 #define LANES 4
+#define ZERO_LANES(words) zero_lanes(words)
 #define EVENS 0, 2, 4, 6
 #define ODDS 1, 3, 5, 7
 #define DOT_TILE 2
@@ -73,6 +93,7 @@ namespace baseline {
 #define VECTOR_TILE 2
 #include "kernel.h"
 #undef LANES
+#undef ZERO_LANES
 #undef EVENS
 #undef ODDS
 #undef DOT_TILE
@@ -86,6 +107,7 @@ namespace baseline {
 #pragma GCC target("avx2,fma,bmi,bmi2")
 namespace avx2 {
 #define LANES 8
+#define ZERO_LANES(words) static_cast<uint32_t>(_mm256_movemask_ps((__m256)((words) == 0)))
 #define EVENS 0, 2, 8, 10, 4, 6, 12, 14
 #define ODDS 1, 3, 9, 11, 5, 7, 13, 15
 #define DOT_TILE 2
@@ -93,6 +115,7 @@ namespace avx2 {
 #define VECTOR_TILE 2
 #include "kernel.h"
 #undef LANES
+#undef ZERO_LANES
 #undef EVENS
 #undef ODDS
 #undef DOT_TILE
@@ -105,6 +128,7 @@ namespace avx2 {
 #pragma GCC target("avx512f,avx512vl,avx512dq,avx512bw,avx2,fma,bmi,bmi2")
 namespace avx512 {
 #define LANES 16
+#define ZERO_LANES(words) _mm512_testn_epi32_mask((__m512i)(words), (__m512i)(words))
 #define EVENS 0, 2, 16, 18, 4, 6, 20, 22, 8, 10, 24, 26, 12, 14, 28, 30
 #define ODDS 1, 3, 17, 19, 5, 7, 21, 23, 9, 11, 25, 27, 13, 15, 29, 31
 #define DOT_TILE 4
@@ -112,6 +136,7 @@ namespace avx512 {
 #define VECTOR_TILE 4
 #include "kernel.h"
 #undef LANES
+#undef ZERO_LANES
 #undef EVENS
 #undef ODDS
 #undef DOT_TILE
@@ -163,14 +188,12 @@ class Scratch {
     for (int pass = 0; pass < 2; ++pass) {  // measure, then place
       used_ = 0;
       take(work.bits, shape.cells() / 8 + 8);
-      take(work.segments, shape.height * shape.columns() * shape.segment_words * batch);
-      take(work.patches, shape.patch_words * batch);
+      take(work.segments, shape.height * shape.columns() * shape.segment_words * shape.stride());
       take(work.table, work.table_size);
       take(work.first, batch);
       take(work.size, batch);
-      take(work.group, batch);
-      take(work.members, batch);
-      take(work.member_count, 1);
+      take(work.runs, batch);
+      take(work.run_count, 1);
       take(work.sums, batch * filters);
       take(work.hidden, batch * filters);
       take(work.dots, batch * filters);

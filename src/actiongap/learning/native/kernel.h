@@ -1,5 +1,6 @@
 // The image layer's forward and backward pass. Included once per instruction set, each time inside another namespace,
-// with LANES (floats in a vector register), the sizes of the tiles of sums and the shuffles of `totals` defined.
+// with LANES (floats in a vector register), ZERO_LANES (a bit for each lane of a vector of words: is it 0?), the sizes
+// of the tiles of sums and the shuffles of `totals` defined.
 //
 // At a position p of a boolean image there are few different 3x3 patches in a batch: often the empty one, or the same
 // bricks in every sample. Samples with the same patch have the same h = relu(convolution) there. So the samples are put
@@ -36,14 +37,14 @@ INLINE void for_each_vector(int64_t count, Body body) {
 }
 
 INLINE void add_row(float* to, const float* from, int64_t count) {
-  for_each_vector(count, [=](auto zero, int64_t i) {
+  for_each_vector(count, [=](auto zero, int64_t i) ALWAYS_INLINE {
     using T = decltype(zero);
     store(to + i, load<T>(to + i) + load<T>(from + i));
   });
 }
 
 INLINE void subtract_row(float* to, const float* from, int64_t count) {
-  for_each_vector(count, [=](auto zero, int64_t i) {
+  for_each_vector(count, [=](auto zero, int64_t i) ALWAYS_INLINE {
     using T = decltype(zero);
     store(to + i, load<T>(to + i) - load<T>(from + i));
   });
@@ -62,124 +63,19 @@ INLINE Quad totals(Lanes a, Lanes b, Lanes c, Lanes d) {
   return sum;
 }
 
-// Eight bits for eight bytes: is it not 0?
-INLINE uint8_t set_bytes(const uint8_t* bytes) {
-  uint64_t word;
-  __builtin_memcpy(&word, bytes, 8);
-  const uint64_t low = 0x7f7f7f7f7f7f7f7f;
-  const uint64_t ones = ((((word & low) + low) | word) >> 7) & 0x0101010101010101;
-  return static_cast<uint8_t>((ones * 0x0102040810204080) >> 56);
-}
-
-// Cuts every image into the segments of which its patches are made: 3 cells of one row, all channels, a bit each.
-INLINE void cut(const Shape shape, const uint8_t* images, const Workspace work) {
-  const int64_t cells = shape.cells(), whole = cells / 8 * 8;
-  for (int64_t b = 0; b < shape.batch; ++b) {
-    const uint8_t* image = images + b * cells;
-    for (int64_t i = 0; i < whole; i += 8) work.bits[i / 8] = set_bytes(image + i);
-    if (whole < cells) {
-      uint8_t rest[8] = {};
-      __builtin_memcpy(rest, image + whole, cells - whole);
-      work.bits[whole / 8] = set_bytes(rest);
-    }
-    uint64_t* segment = work.segments + b;
-    for (int64_t row = 0; row < shape.height; ++row)
-      for (int64_t column = 0; column < shape.columns(); ++column)
-        for (int64_t i = 0; i < shape.segment_words; ++i, segment += shape.batch) {
-          const int64_t start = i * SEGMENT_BITS, left = 3 * shape.channels - start;
-          const int64_t count = left < SEGMENT_BITS ? left : SEGMENT_BITS;
-          const int64_t from = (row * shape.width + column) * shape.channels + start;
-          uint64_t word;
-          __builtin_memcpy(&word, work.bits + from / 8, 8);
-          *segment = (word >> (from % 8)) & ((uint64_t{1} << count) - 1);
-        }
-  }
-}
-
-// Puts the segments of the patches at one position together: work.patches [patch_words, batch]. Bit i of a patch is the
-// cell at place i of [3, 3, channels], where conv_weight has its row.
-INLINE void join(const Shape shape, int64_t position, const Workspace work) {
-  const int64_t batch = shape.batch, row = position / shape.columns(), column = position % shape.columns();
-  __builtin_memset(work.patches, 0, shape.patch_words * batch * sizeof(uint64_t));
-  for (int64_t r = 0; r < 3; ++r)
-    for (int64_t i = 0; i < shape.segment_words; ++i) {
-      const int64_t first = ((row + r) * shape.columns() + column) * shape.segment_words + i;
-      const uint64_t* segment = work.segments + first * batch;
-      const int64_t left = 3 * shape.channels - i * SEGMENT_BITS;
-      const int64_t start = r * 3 * shape.channels + i * SEGMENT_BITS, shift = start % 64;
-      uint64_t* to = work.patches + start / 64 * batch;
-      for (int64_t b = 0; b < batch; ++b) to[b] |= segment[b] << shift;
-      if (shift + (left < SEGMENT_BITS ? left : SEGMENT_BITS) > 64)
-        for (int64_t b = 0; b < batch; ++b) to[batch + b] |= segment[b] >> (64 - shift);
-    }
-}
-
-INLINE bool same_patch(const Shape shape, const uint64_t* patches, int64_t one, int64_t other) {
-  bool same = true;
-  for (int64_t i = 0; i < shape.patch_words; ++i)
-    same &= patches[i * shape.batch + one] == patches[i * shape.batch + other];
-  return same;
-}
-
-INLINE int64_t hash_of(const Shape shape, const uint64_t* patches, int64_t sample) {
-  uint64_t hash = 0;
-  for (int64_t i = 0; i < shape.patch_words; ++i)
-    hash = hash * 0xff51afd7ed558ccd + patches[i * shape.batch + sample] * 0x9e3779b97f4a7c15;
-  return static_cast<int64_t>(hash >> 32);
-}
-
-// Calls visit(place) for each set cell of a sample's patch, its place in [3, 3, channels].
-template <class Visit>
-INLINE void for_each_set_cell(const Shape shape, const uint64_t* patches, int64_t sample, Visit visit) {
-  for (int64_t i = 0; i < shape.patch_words; ++i)
-    for (uint64_t bits = patches[i * shape.batch + sample]; bits != 0; bits &= bits - 1)
-      visit(i * 64 + __builtin_ctzll(bits));
-}
-
-// Puts the samples into groups of equal patches, the largest of them group 0. Returns how many groups there are;
-// work.first has a sample of each, work.members the samples that are not in group 0, and work.group their groups.
-INLINE int64_t make_groups(const Shape shape, const Workspace work) {
-  const int64_t mask = work.table_size - 1;
-  __builtin_memset(work.table, 0xff, work.table_size * sizeof(int32_t));  // -1: free
-  int32_t groups = 0, largest = 0;
-  for (int64_t b = 0; b < shape.batch; ++b) {
-    int64_t place = hash_of(shape, work.patches, b) & mask;
-    while (work.table[place] >= 0 && !same_patch(shape, work.patches, b, work.first[work.table[place]]))
-      place = (place + 1) & mask;
-    if (work.table[place] < 0) {
-      work.table[place] = groups;
-      work.first[groups] = static_cast<int32_t>(b);
-      work.size[groups++] = 0;
-    }
-    work.group[b] = work.table[place];
-    ++work.size[work.group[b]];
-  }
-  for (int32_t k = 1; k < groups; ++k) largest = work.size[k] > work.size[largest] ? k : largest;
-  const int32_t first = work.first[0];
-  work.first[0] = work.first[largest];
-  work.first[largest] = first;
-  int64_t others = 0;
-  for (int64_t b = 0; b < shape.batch; ++b) {
-    const int32_t group = work.group[b];
-    work.members[others] = static_cast<int32_t>(b);
-    work.group[others] = group == 0 ? largest : group;
-    others += group != largest;
-  }
-  *work.member_count = others;
-  return groups;
-}
+#include "patches.h"
 
 // The convolution of each group's patch: work.sums [groups, filters] before the ReLU, and work.hidden after it, less
 // that of group 0 for the others.
-INLINE void convolve(const Shape shape, int64_t groups, const float* conv_weight, const float* conv_bias,
-                     const Workspace work) {
+INLINE void convolve(const Shape shape, const uint32_t* patches, int64_t groups, const float* conv_weight,
+                     const float* conv_bias, const Workspace work) {
   const int64_t filters = shape.filters;
   for (int64_t k = 0; k < groups; ++k)
-    for_each_vector(filters, [=](auto zero, int64_t f) {
+    for_each_vector(filters, [=](auto zero, int64_t f) ALWAYS_INLINE {
       using T = decltype(zero);
       T sum = load<T>(conv_bias + f);
-      for_each_set_cell(shape, work.patches, work.first[k],
-                        [&](int64_t place) { sum += load<T>(conv_weight + place * filters + f); });
+      for_each_set_cell(shape, patches + work.first[k],
+                        [&](int64_t place) ALWAYS_INLINE { sum += load<T>(conv_weight + place * filters + f); });
       store(work.sums + k * filters + f, sum);
       // Written so that NaN passes: a network that diverged must show it.
       const T hidden = sum < zero ? zero : sum;
@@ -228,16 +124,18 @@ INLINE void forward_of(const Shape shape, const uint8_t* images, const float* co
   for (int64_t p = 0; p < positions; ++p) {
     const float* panel = dense_weight + p * filters * units;
     if (p + 1 < positions) prefetch(panel + filters * units, filters * units);
-    join(shape, p, work);
-    const int64_t groups = make_groups(shape, work);
-    convolve(shape, groups, conv_weight, conv_bias, work);
+    const uint32_t* patches = patches_at(shape, p, work);
+    const int64_t groups = make_groups(shape, patches, work);
+    convolve(shape, patches, groups, conv_weight, conv_bias, work);
     for (int64_t u = 0; u < whole; u += VECTOR_TILE * LANES)
       product_strip<Lanes, VECTOR_TILE>(shape, groups, work.hidden, panel + u, work.rows + u);
     for (int64_t u = whole; u < units; ++u)
       product_strip<float, 1>(shape, groups, work.hidden, panel + u, work.rows + u);
     add_row(work.common, work.rows, units);
-    for (int64_t i = 0; i < *work.member_count; ++i)
-      add_row(out + work.members[i] * units, work.rows + work.group[i] * units, units);
+    for (int64_t i = 0; i < *work.run_count; ++i) {
+      const float* row = work.rows + work.runs[i].group * units;
+      for_each_sample(work.runs[i], [=](int64_t b) ALWAYS_INLINE { add_row(out + b * units, row, units); });
+    }
   }
   for (int64_t b = 0; b < shape.batch; ++b) add_row(out + b * units, work.common, units);
 }
@@ -315,16 +213,18 @@ INLINE void backward_of(const Shape shape, const uint8_t* images, const float* c
     const float* panel = dense_weight + p * filters * units;
     float* panel_gradient = gradients.dense_weight + p * filters * units;
     if (p + 1 < positions) prefetch(panel + filters * units, filters * units);
-    join(shape, p, work);
-    const int64_t groups = make_groups(shape, work);
-    convolve(shape, groups, conv_weight, conv_bias, work);
+    const uint32_t* patches = patches_at(shape, p, work);
+    const int64_t groups = make_groups(shape, patches, work);
+    convolve(shape, patches, groups, conv_weight, conv_bias, work);
 
     // rows: the sum of the gradients over each group; in row 0 first that over all samples, as dW_p needs it
     float* rows = work.rows;
     __builtin_memcpy(rows, gradients.dense_bias, units * sizeof(float));
     __builtin_memset(rows + units, 0, (groups - 1) * units * sizeof(float));
-    for (int64_t i = 0; i < *work.member_count; ++i)
-      add_row(rows + work.group[i] * units, gradient + work.members[i] * units, units);
+    for (int64_t i = 0; i < *work.run_count; ++i) {
+      float* row = rows + work.runs[i].group * units;
+      for_each_sample(work.runs[i], [=](int64_t b) ALWAYS_INLINE { add_row(row, gradient + b * units, units); });
+    }
     for (int64_t u = 0; u < whole; u += VECTOR_TILE * LANES)
       outer_strip<Lanes, VECTOR_TILE>(shape, groups, work.hidden, rows + u, panel_gradient + u);
     for (int64_t u = whole; u < units; ++u)
@@ -337,11 +237,11 @@ INLINE void backward_of(const Shape shape, const uint8_t* images, const float* c
     for (; k < groups; ++k) dot_strip<1>(shape, rows + k * units, panel, work.dots + k * filters);
 
     for (k = 0; k < groups; ++k)
-      for_each_vector(filters, [=](auto zero, int64_t f) {
+      for_each_vector(filters, [=](auto zero, int64_t f) ALWAYS_INLINE {
         using T = decltype(zero);
         const T passed = load<T>(work.sums + k * filters + f) > zero ? load<T>(work.dots + k * filters + f) : zero;
         store(gradients.conv_bias + f, load<T>(gradients.conv_bias + f) + passed);
-        for_each_set_cell(shape, work.patches, work.first[k], [&](int64_t place) {
+        for_each_set_cell(shape, patches + work.first[k], [&](int64_t place) ALWAYS_INLINE {
           float* to = gradients.conv_weight + place * filters + f;
           store(to, load<T>(to) + passed);
         });
@@ -349,10 +249,10 @@ INLINE void backward_of(const Shape shape, const uint8_t* images, const float* c
   }
 }
 
-// The usual sizes, with patches of WORDS words, are constants to the compiler; WORDS = 0 takes any others.
+// The usual sizes, with segments of WORDS words, are constants to the compiler; WORDS = 0 takes any others.
 template <int WORDS>
 INLINE Shape known(Shape shape) {
-  if (WORDS > 0) shape.filters = 16, shape.units = 128, shape.segment_words = 1, shape.patch_words = WORDS;
+  if (WORDS > 0) shape.filters = 16, shape.units = 128, shape.segment_words = WORDS;
   return shape;
 }
 
