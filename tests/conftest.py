@@ -88,6 +88,12 @@ def compiled_programs_leave_before_they_are_too_many() -> Iterator[None]:
 
 
 @pytest.fixture
+def figures_as_png(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of what is around the figures of a report; those of the figures themselves draw all three forms."""
+    monkeypatch.setattr("actiongap.analysis.figures.ENDINGS", ("png",))
+
+
+@pytest.fixture
 def two_nodes(request: pytest.FixtureRequest) -> Iterator[Any]:
     """A Ray cluster of two nodes on this machine, and its second node. The parameter is the cores of each, else 2."""
     ray = pytest.importorskip("ray")

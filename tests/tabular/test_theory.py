@@ -10,8 +10,8 @@ GAMMA, ALPHA = 0.9, 0.5
 
 
 def random_mdps():
-    yield from (mdps.garnet(6, 3, 2, seed) for seed in range(6))
-    for seed in range(3):  # exact ties: two actions alike; near-ties: alike but for 1e-6
+    yield from (mdps.garnet(6, 3, 2, seed) for seed in range(4))
+    for seed in range(2):  # exact ties: two actions alike; near-ties: alike but for 1e-6
         mdp = mdps.garnet(5, 2, 2, seed)
         first = mdp.transitions_by_action[0].toarray()
         rewards = mdp.rewards[:, :1]
@@ -83,7 +83,7 @@ def test_theorem_2_equality_below_the_threshold_and_not_far_above():
         assert below.equal.holds
         above = theory.gap_order(mdp, GAMMA, ALPHA, 0.99, bound)
         differ += not above.equal.holds
-    assert differ > 6  # above the threshold nothing is promised, and mostly nothing is equal
+    assert differ > 4  # above the threshold nothing is promised, and mostly nothing is equal
 
 
 def test_theorem_2_promises_no_equality_on_the_papers_chain_walk():
