@@ -126,6 +126,15 @@ def test_a_limit_of_the_gap_is_the_least_of_a_late_window():
     assert theory.gap_within_advantage(operator, mdp, 0.5).holds  # 1.5 is below 1 / (1 - .5)
 
 
+def test_the_late_window_of_a_capped_operator_is_that_of_its_iteration():
+    mdp, operator = mdps.chain_walk(), operators.cap_al(alpha=ALPHA, cap=0.5)
+    q = iterate(operator, mdp, GAMMA, 1000, snapshots=[1000]).snapshots[1000]
+    limit = theory.limit_gap(operator, mdp, GAMMA)
+    np.testing.assert_allclose(limit, q.max(axis=1, keepdims=True) - q, atol=1e-6)
+    # What the gaps move by shrinks, and the cap with it: they are not AL's, which has none.
+    assert np.max(theory.limit_gap(operators.al(alpha=ALPHA), mdp, GAMMA) - limit) > 0.1
+
+
 def gates(seed):
     """Gates of all kinds: chance that changes at every sweep, the greedy action left alone, one that hates some."""
     random = np.random.default_rng(seed)
