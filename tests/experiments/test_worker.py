@@ -37,3 +37,14 @@ def test_it_measures_its_speed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     monkeypatch.setattr(worker, "speed", functools.partial(worker.speed, seconds=0.01))
     assert worker.main(["--speed", "pixelcopter"]) == 0
     assert float(capsys.readouterr().out) > 0
+
+
+def test_a_run_that_is_done_is_left_alone(tmp_path: Path) -> None:
+    """Others may look at it just then: experiments in the same place, which would take it for one that is not done."""
+    (run,) = expand(["pixelcopter"], ["dqn"], [0], 120, overrides=COPTER)
+    folder = tmp_path / run.name
+    worker.train(run, folder)
+    written = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+    assert {"checkpoint", "metrics.csv", "status.json"} <= set(written)
+    worker.train(run, folder)
+    assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == written
