@@ -61,7 +61,7 @@ def users_compiler() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if value != _NO_PAINS.get(name)}
 
 
-_ENOUGH_BYTES = 1_100_000_000
+_ENOUGH_BYTES = 900_000_000
 
 
 def _memory_bytes() -> int:
