@@ -1,4 +1,4 @@
-"""For all tests: compiled programs are kept on disk, not in memory; no example has a deadline; one browser."""
+"""For all tests: compiled programs are kept, in memory up to a limit; no example has a deadline; one browser."""
 
 from __future__ import annotations
 
@@ -15,15 +15,29 @@ from typing import Any
 import hypothesis
 import pytest
 
+from actiongap.training import one_core
+
 # How long an example takes says nothing about whether it is right: a busy machine must not fail a test.
 hypothesis.settings.register_profile("actiongap", deadline=None)
 hypothesis.settings.load_profile("actiongap")
 
 
 # Most of the quick tests' time is the compiler's. What they look at does not depend on how good its code is: it is told
-# not to take pains. The slow tests are run, with all others, by the compiler as users have it (`make test-all`), and so
-# are the quick ones that compare bits with those of another day (`users_compiler`).
-_NO_PAINS = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1", "XLA_FLAGS": "--xla_cpu_use_fusion_emitters=false"}
+# not to take pains. It works for one core, as it does for the workers of an experiment and of Ape-X, so that these find
+# in the cache what was compiled here. The slow tests are run, with all others, by the compiler as users have it
+# (`make test-all`), and so are the quick ones that compare bits with those of another day (`users_compiler`).
+_NO_PAINS = {
+    **one_core.VARIABLES,
+    "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
+    "XLA_FLAGS": " ".join(
+        [
+            "--xla_cpu_use_fusion_emitters=false",
+            "--xla_cpu_parallel_codegen_split_count=1",
+            "--xla_cpu_prefer_vector_width=128",
+            one_core.VARIABLES["XLA_FLAGS"],
+        ]
+    ),
+}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -47,16 +61,36 @@ def users_compiler() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if value != _NO_PAINS.get(name)}
 
 
+_ENOUGH_BYTES = 900_000_000
+
+
+def _memory_bytes() -> int:
+    """What this process holds now; where the system does not tell, more than enough."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return _ENOUGH_BYTES
+
+
 @pytest.fixture(scope="module", autouse=True)
-def compiled_programs_leave_with_their_module() -> Iterator[None]:
-    """Hundreds of them add up to gigabytes. What another module needs again comes from the cache on disk."""
+def compiled_programs_leave_before_they_are_too_many() -> Iterator[None]:
+    """Hundreds of them add up to gigabytes. Until then, the next module finds there what it trains with, too."""
     yield
+    if _memory_bytes() < _ENOUGH_BYTES:
+        return
     for name in ("fused", "hosted"):
         if module := sys.modules.get(f"actiongap.training.{name}"):
             module.program.cache_clear()
     if jax := sys.modules.get("jax"):
         jax.clear_caches()
     gc.collect()
+
+
+@pytest.fixture
+def figures_as_png(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of what is around the figures of a report; those of the figures themselves draw all three forms."""
+    monkeypatch.setattr("actiongap.analysis.figures.ENDINGS", ("png",))
 
 
 @pytest.fixture

@@ -173,6 +173,7 @@ def test_the_game_of_ones_own_is_learned():
     assert "lower_bound = 0" in told.getvalue()
 
 
+@pytest.mark.usefixtures("figures_as_png")
 def test_the_operator_of_ones_own_comes_to_a_report(folder, monkeypatch, capsys):
     """The numbers that its page tells, and its command, as it stands but for its length and a second seed."""
     from actiongap.cli import main

@@ -97,6 +97,7 @@ def test_the_curves_in_the_page_are_those_of_the_runs(runs: Path) -> None:
             np.testing.assert_allclose(low + unit * codes, expected, rtol=0, atol=0.51 * unit)
 
 
+@pytest.mark.usefixtures("figures_as_png")
 def test_nothing_from_a_file_becomes_markup(tmp_path: Path) -> None:
     runs = tmp_path / EVIL.replace("/", "") / "runs"
     write_grid(runs, {f"mine{EVIL}": {"dqn": [1.0, 2, 3], EVIL: [2.0, 3, 4]}}, name=None, **{EVIL: EVIL})
@@ -134,11 +135,13 @@ def test_the_papers_numbers_stand_beside_ours(runs: Path) -> None:
     assert "<td>+44.8</td>" in text
 
 
+@pytest.mark.usefixtures("figures_as_png")
 def test_one_unfinished_run_of_a_game_without_random_score_is_enough(tmp_path: Path) -> None:
     write_run(tmp_path / "runs", environment="my/game", algorithm="al", evaluations=3, state="running")
     assert report.write(compare(tmp_path / "runs"), tmp_path / "out", gif=False).exists()
 
 
+@pytest.mark.usefixtures("figures_as_png")
 def test_the_best_agent_is_seen_at_play(tmp_path: Path, runs: Path) -> None:
     """A real run beside the written ones, and better than they are: its game is played and shown."""
     levels = {"pixelcopter": {"dqn": [-90.0, -91, -92]}}
@@ -153,6 +156,7 @@ def test_the_best_agent_is_seen_at_play(tmp_path: Path, runs: Path) -> None:
     assert "Clipped AL, seed 0, on Pixelcopter" in text
 
 
+@pytest.mark.usefixtures("figures_as_png")
 def test_without_a_checkpoint_the_report_says_why_there_is_no_animation(tmp_path: Path, runs: Path) -> None:
     text = report.write(compare(runs), tmp_path / "out").read_text(encoding="utf-8")
     assert "could not be shown: no scored run has a checkpoint in its folder" in text

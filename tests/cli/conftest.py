@@ -1,24 +1,15 @@
-"""The command line, called in this process, or in one of its own."""
+"""The command line, called in this process."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from actiongap import cli
 
 Run = Callable[..., tuple[int, str, str]]
-
-
-def run_apart(*arguments: Any) -> subprocess.CompletedProcess[str]:
-    """As the installed command is started: a process of its own."""
-    command = [sys.executable, "-c", "from actiongap.cli import main; main()", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from actiongap.cli import experiments, tables
 
 from ..analysis.written_runs import write_grid, write_run
 
+pytestmark = pytest.mark.usefixtures("figures_as_png")
 EVIL = "[red]x[/red]\x1b[31m[/nope]"
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,6 +42,7 @@ def test_version_and_info(run: Run) -> None:
         assert part in out
 
 
+@pytest.mark.usefixtures("figures_as_png")
 def test_train_evaluate_watch_verify_and_report(run: Run, tmp_path: Path) -> None:
     code, out, err = run("train", "pixelcopter", "--algo", "al", "--steps", "2.5e2", "--set", *TINY)
     folder = Path("runs/pixelcopter-al-0")
@@ -84,6 +87,7 @@ def test_a_run_that_is_not_what_its_settings_give(run: Run) -> None:
     assert "step 100: evaluation_return is 41.5 in the run" in out
 
 
+@pytest.mark.usefixtures("figures_as_png")
 def test_compare_makes_the_grid_and_the_report_and_goes_on(run: Run) -> None:
     words = ["compare", "pixelcopter", "--algos", "dqn", "al", "--seeds", "1", "--steps", "200", "--out", "c"]
     code, out, _ = run(*words, "--set", *TINY)
@@ -95,15 +99,30 @@ def test_compare_makes_the_grid_and_the_report_and_goes_on(run: Run) -> None:
     assert "c: 0 runs made, 2 were done before, 0 failed" in out
 
 
-def test_reproduce_a_suite_of_ones_own(run: Run, tmp_path: Path) -> None:
+def write_suite() -> None:
     changed = "\n".join(name.replace("=2e2", "=200").replace("=", " = ") for name in TINY)
     Path("mine.toml").write_text(
         'title = "Mine"\nenvironments = ["pixelcopter"]\nalgorithms = ["dqn"]\nseeds = 1\nsteps = 200\n'
         f"[set]\n{changed}\n"
     )
-    code, out, _ = run("reproduce", "mine.toml", "--dry-run")
+
+
+@pytest.mark.usefixtures("figures_as_png")
+def test_reproduce_a_suite_of_ones_own(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = []
+
+    def process(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        """In place of a process that measures the speed of training here."""
+        measured.append(command[1:])
+        return subprocess.CompletedProcess(command, 0, stdout="0.05\n")
+
+    monkeypatch.setattr("actiongap.experiments.runner.subprocess.run", process)
+    write_suite()
+    code, out, _ = run("reproduce", "mine.toml", "--dry-run", "--cores", "1")
     assert code == 0
+    assert measured == [["-m", "actiongap.experiments.worker", "--speed", "pixelcopter"]]
     assert "1 runs, 200 steps" in out
+    assert "they take about 1:06:40 (hours:minutes:seconds) on 1 cores" in out
     assert not Path("runs").exists()
     code, out, _ = run("reproduce", "mine.toml", "--out", "r")
     assert code == 0
@@ -113,6 +132,14 @@ def test_reproduce_a_suite_of_ones_own(run: Run, tmp_path: Path) -> None:
     assert code == 0
     assert "all of them are done" in out
     assert "measuring how fast" not in out
+
+
+@pytest.mark.slow
+def test_reproduce_measures_how_fast_this_machine_is(run: Run) -> None:
+    write_suite()
+    code, out, _ = run("reproduce", "mine.toml", "--dry-run")
+    assert code == 0
+    assert re.search(r"steps per second on a core: pixelcopter \d", out)
 
 
 def test_list_and_settings(run: Run) -> None:

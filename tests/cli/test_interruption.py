@@ -60,7 +60,7 @@ main()
     variables.pop("JAX_COMPILATION_CACHE_DIR", None)
     done = subprocess.run(
         [
-            *(sys.executable, "-c", program, "train", "pixelcopter", "--steps", "120", "--quiet"),
+            *(sys.executable, "-c", program, "train", "pixelcopter", "--steps", "40", "--quiet"),
             *("--set", "hidden_size=8", "warmup_steps=50", "evaluation_limit_steps=20"),
         ],
         env=variables,
@@ -69,7 +69,7 @@ main()
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert "120 steps" in done.stdout
+    assert "40 steps" in done.stdout
 
 
 def test_a_reader_who_has_had_enough_is_no_error() -> None:

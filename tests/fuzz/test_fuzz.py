@@ -161,6 +161,7 @@ def cases(subjects: list[Subject], number: int) -> tuple[Subject, Boundary, str,
     return subject, boundary, name, variant((subject.folder / name).read_bytes(), chance)
 
 
+@pytest.mark.usefixtures("figures_as_png")
 @pytest.mark.filterwarnings("default")
 def test_damaged_files_of_runs(subjects: list[Subject], tmp_path: Path) -> None:
     fuzz, failures = Fuzz(tmp_path), []

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from importlib import resources
 
-from actiongap import operators, playground
+import pytest
+
+from actiongap import cli, operators, playground
 from actiongap.playground.page import _SCRIPTS
 from actiongap.tabular.chain_walk import experiment
 from actiongap.tabular.chain_walk.walk import Walk
-
-from ..cli.conftest import run_apart as run
 
 
 def test_every_script_and_every_operator_is_on_the_page():
@@ -52,10 +52,16 @@ def test_the_state_of_a_chain_walk_holds_its_numbers():
     assert state.count("op=") == playground.PANELS < len(operators.names())
 
 
-def test_the_command_writes_the_page_set_to_a_link(tmp_path):
+def run(*words):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", ["actiongap", *map(str, words)])
+        cli.main()
+
+
+def test_the_command_writes_the_page_set_to_a_link(tmp_path, capsys):
     written = tmp_path / "new" / "page.html"
-    result = run("playground", "--out", written, "--state", "file:///elsewhere.html#mdp=garnet:5:2:2:9&op=pal")
-    assert result.returncode == 0, result.stderr
-    assert str(written) in result.stdout
+    run("playground", "--out", written, "--state", "file:///elsewhere.html#mdp=garnet:5:2:2:9&op=pal")
+    assert str(written) in capsys.readouterr().out.replace("\n", "")
     assert 'const START = "mdp=garnet:5:2:2:9&op=pal";' in written.read_text()
-    assert run("playground", "--out", tmp_path).returncode == 2
+    with pytest.raises(SystemExit, match="2"):
+        run("playground", "--out", tmp_path)

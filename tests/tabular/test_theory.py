@@ -10,8 +10,8 @@ GAMMA, ALPHA = 0.9, 0.5
 
 
 def random_mdps():
-    yield from (mdps.garnet(6, 3, 2, seed) for seed in range(6))
-    for seed in range(3):  # exact ties: two actions alike; near-ties: alike but for 1e-6
+    yield from (mdps.garnet(6, 3, 2, seed) for seed in range(4))
+    for seed in range(2):  # exact ties: two actions alike; near-ties: alike but for 1e-6
         mdp = mdps.garnet(5, 2, 2, seed)
         first = mdp.transitions_by_action[0].toarray()
         rewards = mdp.rewards[:, :1]
@@ -83,7 +83,7 @@ def test_theorem_2_equality_below_the_threshold_and_not_far_above():
         assert below.equal.holds
         above = theory.gap_order(mdp, GAMMA, ALPHA, 0.99, bound)
         differ += not above.equal.holds
-    assert differ > 6  # above the threshold nothing is promised, and mostly nothing is equal
+    assert differ > 4  # above the threshold nothing is promised, and mostly nothing is equal
 
 
 def test_theorem_2_promises_no_equality_on_the_papers_chain_walk():
@@ -124,6 +124,15 @@ def test_a_limit_of_the_gap_is_the_least_of_a_late_window():
     operator = operators.clip_al(alpha=0.5, clip_ratio=0.3, lower_bound=-1.0)
     np.testing.assert_array_equal(theory.limit_gap(operator, mdp, 0.5), [[0.0, 1.0]])
     assert theory.gap_within_advantage(operator, mdp, 0.5).holds  # 1.5 is below 1 / (1 - .5)
+
+
+def test_the_late_window_of_a_capped_operator_is_that_of_its_iteration():
+    mdp, operator = mdps.chain_walk(), operators.cap_al(alpha=ALPHA, cap=0.5)
+    q = iterate(operator, mdp, GAMMA, 1000, snapshots=[1000]).snapshots[1000]
+    limit = theory.limit_gap(operator, mdp, GAMMA)
+    np.testing.assert_allclose(limit, q.max(axis=1, keepdims=True) - q, atol=1e-6)
+    # What the gaps move by shrinks, and the cap with it: they are not AL's, which has none.
+    assert np.max(theory.limit_gap(operators.al(alpha=ALPHA), mdp, GAMMA) - limit) > 0.1
 
 
 def gates(seed):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import io
 import json
 import subprocess
 import sys
@@ -243,13 +245,22 @@ def kill_after(out: Path, rows: int, **which: Any) -> None:
         process.kill()
 
 
+def finish_here(out: Path, name: str = "CartPole-v1", num_envs: int = 1) -> None:
+    """The same in this process."""
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()):
+        patch.setattr(sys, "argv", ["-c", name, str(num_envs), str(out), str(Path(__file__).parent)])
+        patch.setattr(sys, "path", [*sys.path])
+        patch.setattr(sys, "stdin", io.StringIO())
+        exec(SCRIPT, {"__name__": "script"})
+
+
 def contents(out: Path) -> dict[str, bytes]:
     return {name: (out / name).read_bytes() for name in ("metrics.csv", "episodes.csv", "checkpoint")}
 
 
 @pytest.mark.parametrize("num_envs", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_killed_and_resumed_is_the_uninterrupted_run(tmp_path: Path, num_envs: int) -> None:
-    finish(tmp_path / "whole", num_envs=num_envs)
+    finish_here(tmp_path / "whole", num_envs=num_envs)
     out = tmp_path / "killed"
     kill_after(out, 2, num_envs=num_envs)
     assert json.loads((out / "status.json").read_text())["status"] == "running"

@@ -84,3 +84,14 @@ def test_an_optimiser_of_ones_own() -> None:
         tasks.make("al", CORRIDOR, 0, {"optimiser": "custom"})
     online = task.program.init_learner(0).online
     assert all((leaf == leaf).all() for leaf in online.weights)
+
+
+@pytest.mark.parametrize("environment", ["CartPole-v1", CORRIDOR])
+def test_tasks_that_differ_in_what_only_the_loop_looks_at_share_a_program(environment: Any) -> None:
+    def program(**overrides: Any) -> Any:
+        return tasks.make("al", environment, 0, {"num_envs": 1, **overrides}).program
+
+    loop_alone = {"training_steps": 70, "evaluation_period_steps": 30, "keep_best": True}
+    assert program(**loop_alone) is program()
+    for name, value in {"gamma": 0.5, "evaluation_episodes": 7, "warmup_steps": 7, "epsilon_decay_steps": 7}.items():
+        assert program(**{name: value}) is not program()

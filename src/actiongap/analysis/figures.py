@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
@@ -50,7 +49,7 @@ def write(comparison: Comparison, folder: Path) -> list[Path]:
         drawn["profiles"] = _profiles(comparison, profile)
     written = []
     for name, figure in drawn.items():
-        FigureCanvasAgg(figure).draw()
+        figure.draw_without_rendering()
         figure.set_layout_engine("none")  # The layout is found: once is enough for all files.
         for ending in ENDINGS:
             figure.savefig(folder / f"{name}.{ending}", dpi=150)

@@ -31,7 +31,7 @@ class RayCluster:
             num_cpus=1,
             max_retries=retries,
             max_calls=1,  # a process for each run, as on this machine's cores
-            runtime_env={"env_vars": one_core.VARIABLES},
+            runtime_env={"env_vars": one_core.variables()},
         )(train_where_seen)
         self._references: dict[Any, tuple[RunSpec, Path]] = {}
         self._tokens: set[Path] = set()

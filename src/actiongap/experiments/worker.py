@@ -15,7 +15,7 @@ import threading
 import time
 from pathlib import Path
 
-from actiongap.experiments.grid import RunSpec
+from actiongap.experiments.grid import RunSpec, is_done
 from actiongap.training import trackers
 from actiongap.training.run_folder import RunFolderBusyError
 from actiongap.training.signals import INTERRUPTED
@@ -26,7 +26,8 @@ _PATIENCE_S = 60.0
 def train(spec: RunSpec, folder: Path) -> None:
     """Make the run, or what is left of it."""
     deadline = time.monotonic() + _PATIENCE_S
-    while True:
+    # Where another experiment made it in the meantime, its folder is left alone: opened, it would say `running` again.
+    while not is_done(spec, folder.parent):
         try:
             callbacks = [trackers.by_name(name, folder) for name in spec.callbacks]
             spec.agent().learn(spec.steps, progress=False, out=folder, command=spec.command, callbacks=callbacks)

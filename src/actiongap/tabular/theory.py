@@ -226,9 +226,10 @@ def _late(operator: Rule, mdp: MDP, gamma: float) -> Iterator[np.ndarray]:
     rates = [rate for rate in (gamma, operator.alpha) if rate > 0]
     settled = math.ceil(sum(math.log(1e-13) / math.log(rate) for rate in rates))
     q, scale = np.zeros(mdp.rewards.shape), math.inf
+    is_scaled = not isinstance(operator, Operator) or operator.cap != math.inf
     for k in range(settled + WINDOW):
         before, q = q, operator.apply(q, mdp, gamma, scale=scale)
-        scale = float(gap_movement(q, before))
+        scale = float(gap_movement(q, before)) if is_scaled else math.inf
         if k >= settled:
             yield q
 

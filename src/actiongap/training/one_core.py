@@ -14,7 +14,14 @@ VARIABLES = {
 """To be in a process's environment before it imports JAX."""
 
 
+def variables() -> dict[str, str]:
+    """What another process is to be started with. The compiler's flags of this one are its flags, too."""
+    flags = os.environ.get("XLA_FLAGS", "").split()
+    if VARIABLES["XLA_FLAGS"] not in flags:
+        flags.append(VARIABLES["XLA_FLAGS"])
+    return {**VARIABLES, "XLA_FLAGS": " ".join(flags)}
+
+
 def environment_variables() -> dict[str, str]:
     """Those of this process, and what keeps another one to one core."""
-    flags = " ".join(filter(None, [os.environ.get("XLA_FLAGS"), VARIABLES["XLA_FLAGS"]]))
-    return {**os.environ, **VARIABLES, "XLA_FLAGS": flags}
+    return {**os.environ, **variables()}

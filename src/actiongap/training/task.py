@@ -37,6 +37,10 @@ _BY_RULE = "by rule"
 _CUSTOM = "custom"
 
 
+_OF_THE_LOOP_ALONE: dict[str, Any] = {"training_steps": 1, "evaluation_period_steps": 1, "keep_best": False}
+"""Settings that no compiled function depends on: tasks that differ in them share a program."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Task:
     """What is to be learned, checked. `algorithm` is the operator's name; `custom` if it has none."""
@@ -60,9 +64,10 @@ class Task:
     def program(self) -> Program:
         """The functions that a run is made of, shared by all tasks that need the same."""
         environment, own = self.environment, (self.build_network, self.optimiser)
+        settings = dataclasses.replace(self.settings, **_OF_THE_LOOP_ALONE)
         if isinstance(environment, GameEnvironment):
-            return fused.program(environment.game, self.settings, *own)
-        return hosted.program(environment, self.settings, *own)
+            return fused.program(environment.game, settings, *own)
+        return hosted.program(environment, settings, *own)
 
     def schedule(self, step: int, reward_min: float) -> Schedule:
         """The operators of the run; once the warm-up is over, with the bound that its rewards gave."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from minatar import Environment
 
@@ -41,6 +43,61 @@ class ScriptedRandom:
         return answer(*arguments, **options) if callable(answer) else answer
 
 
+class Packed:
+    """A compiled function whose second result comes as one array, and is taken apart by NumPy.
+
+    To fetch a state field by field takes longer than the step that made it.
+    """
+
+    def __init__(self, function: Callable[..., tuple[Any, Any]]) -> None:
+        self._function, self._compiled = function, jax.jit(self._packed)
+        self._structure: Any = None
+        self._fields: list[tuple[slice, tuple[int, ...], np.dtype]] = []
+
+    def _packed(self, *arguments: Any) -> tuple[Any, jax.Array]:
+        first, second = self._function(*arguments)
+        leaves, self._structure = jax.tree.flatten(second)
+        ends = np.cumsum([leaf.size for leaf in leaves])
+        self._fields = [
+            (slice(int(end) - leaf.size, int(end)), leaf.shape, np.dtype(leaf.dtype))
+            for end, leaf in zip(ends, leaves, strict=True)
+        ]
+        return first, jnp.concatenate([_words(leaf) for leaf in leaves])
+
+    def __call__(self, *arguments: Any) -> tuple[Any, Any]:
+        first, packed = self._compiled(*arguments)
+        words = np.asarray(packed)
+        fields = [
+            (words[place].astype(bool) if dtype.kind == "b" else words[place].view(dtype)).reshape(shape)
+            for place, shape, dtype in self._fields
+        ]
+        return first, jax.tree.unflatten(self._structure, fields)
+
+
+def _words(leaf: jax.Array) -> jax.Array:
+    """The bits of an array, a word of 32 for each entry."""
+    wide = leaf.astype(jnp.int32) if leaf.dtype == bool else leaf
+    return jax.lax.bitcast_convert_type(wide, jnp.int32).ravel()
+
+
+class Rules:
+    """What is compiled of a game, once for all tests of a module: its draws, its starts and its steps."""
+
+    def __init__(self, game: Game) -> None:
+        def start_draws(key: jax.Array) -> Any:
+            return game.rules.start_draws(jax.random.bits(key, (game.rules.start_words,), np.uint32))
+
+        def advance(state: GameState, action: Any, draws: Any) -> tuple[GameState, Any]:
+            following, *told = game.advance(state, action, draws)
+            return following, (following.inner, draws, *told)
+
+        self.start_draws, self.reset, self.advance = jax.jit(start_draws), jax.jit(game.reset), Packed(advance)
+        self.step = Packed(lambda state, action, key: advance(state, action, game.draw(key)))
+
+
+rules_of = cache(Rules)
+
+
 class Lockstep:
     """One of our games and its original, side by side.
 
@@ -55,31 +112,30 @@ class Lockstep:
         self.random = ScriptedRandom()
         self.original = Environment(game.name.removeprefix("minatar/"), difficulty_ramping=game.rules.ramping)  # type: ignore[attr-defined]
         self.original.random = self.original.env.random = self.random
-        self._start_draws = jax.jit(
-            lambda key: game.rules.start_draws(jax.random.bits(key, (game.rules.start_words,), np.uint32))
-        )
-        self._draw = jax.jit(game.draw)
-        self._reset = jax.jit(game.reset)
-        self._advance = jax.jit(game.advance)
+        self.rules = rules_of(game)
         self.state: GameState
+        self.inner: Any
+        """The rules' own state after a step, as NumPy."""
 
     def reset(self, key: jax.Array) -> np.ndarray:
-        self.random.script(self.start_answers(jax.device_get(self._start_draws(key))))
+        self.random.script(self.start_answers(jax.device_get(self.rules.start_draws(key))))
         self.original.reset()
-        self.state, observation = self._reset(key, self.original.last_action)
+        self.state, observation = self.rules.reset(key, self.original.last_action)
         np.testing.assert_array_equal(observation, self.original.state())
         return np.asarray(observation)
 
-    def step(self, key: jax.Array, action: int) -> tuple[np.ndarray, float, bool]:
-        draws = jax.device_get(self._draw(key))
+    def advance(self, key: Any, action: int) -> tuple[GameState, Any]:
+        """Our step: the state, and as NumPy what is inside of it, the draws, and all that a step tells."""
+        return self.rules.step(self.state, action, key)
+
+    def step(self, key: Any, action: int) -> tuple[np.ndarray, float, bool]:
+        self.state, (self.inner, draws, observation, our_reward, terminated, truncated) = self.advance(key, action)
         answers = self.step_answers(draws.inner)
         # Below or above any chance of a sticky action: the decision is ours, the original carries it out.
         answers["rand"] = [0.0 if draws.repeat else 1.0, *answers.get("rand", [])]
         self.random.script(answers)
         # The original numbers its actions in the full set, whichever of them ours offers.
         reward, done = self.original.act(self.game.rules.action_names.index(self.game.action_names[action]))
-        self.state, *told = self._advance(self.state, action, draws)
-        observation, our_reward, terminated, truncated = jax.device_get(told)
         assert_same(observation, self.original.state())
         assert float(our_reward) == reward
         assert bool(terminated | truncated) == done

@@ -11,7 +11,8 @@ import pytest
 
 from actiongap import cli
 from actiongap.agent import Agent
-from actiongap.training import ray_cluster, tables
+from actiongap.training import best, ray_cluster, tables
+from actiongap.training.best import Best
 from actiongap.training.run_folder import RunFolderError, read_status
 
 from . import tiny
@@ -20,6 +21,7 @@ ray = pytest.importorskip("ray")
 # No more than three rows wait for the evaluator. So when the second one is told, most steps are still to be played.
 SMALL = {"evaluation_period_steps": 150, "evaluation_episodes": 2, "warmup_steps": 100, "shards": 2}
 STOP = 850
+KEEPS_BEST = {"evaluation_period_steps": 100, "warmup_steps": 100, "actors": 1, "save_replay": False, "keep_best": True}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -89,8 +91,8 @@ def test_a_callback_ends_it_in_good_order_and_it_goes_on(tmp_path: Path) -> None
         def on_end(self, status: str) -> None:
             self.status = status
 
-    ending = EndAtTheSecondRow()
-    state = tiny.train(tmp_path, 3_000, callbacks=[ending], **SMALL)
+    ending, settings = EndAtTheSecondRow(), {**SMALL, "shards": 1}
+    state = tiny.train(tmp_path, 3_000, callbacks=[ending], **settings)
     status = read_status(tmp_path)
     assert ending.status == status["status"] == "ended"
     assert "EndAtTheSecondRow" in status["message"]
@@ -100,7 +102,7 @@ def test_a_callback_ends_it_in_good_order_and_it_goes_on(tmp_path: Path) -> None
     steps = [row["step"] for row in tables.read(tmp_path / "metrics.csv")]
     assert steps == [*range(0, state.step, 150), state.step]
     more = state.step + 100
-    assert tiny.train(tmp_path, more, **SMALL).step == more
+    assert tiny.train(tmp_path, more, **settings).step == more
     assert read_status(tmp_path)["status"] == "finished"
 
 
@@ -127,3 +129,26 @@ def test_the_command_line_trains_with_actors(
     assert "200 steps, return" in out
     assert "1 of 1 actors" in err
     assert read_status(tmp_path / "r")["status"] == "finished"
+
+
+def test_the_best_network_is_kept_and_restored(tmp_path: Path) -> None:
+    """Of the row that it says, and kept over a kill that lost a better one."""
+    folder = tmp_path / "run"
+    tiny.train(folder, 450, **KEEPS_BEST)
+    regular = [row for row in tables.read(folder / "metrics.csv") if row["step"] < 450]
+    highest = max(row["evaluation_return"] for row in regular)
+    agent = Agent.load(folder, best=True)
+    assert agent.step == next(row["step"] for row in regular if row["evaluation_return"] == highest)
+    played = agent.evaluate(agent.settings.evaluation_episodes)
+    assert float(np.mean(played.returns)) == pytest.approx(highest)
+    with pytest.raises(ValueError, match="without what it takes to learn"):
+        agent.learn(10, out=folder, progress=False)
+
+    # As if a kill had lost the checkpoint of a better row: the run would never come to the same network again.
+    content = (folder / "best").read_bytes()
+    last = Agent.load(folder)
+    assert last.step == 450
+    best.write(folder / "best", Best(500, highest + 1, 0.0, last._current().learner.online))
+    assert Agent.load(folder, best=True).step == 500
+    tiny.train(folder, 450, **KEEPS_BEST)
+    assert (folder / "best").read_bytes() == content

@@ -31,6 +31,8 @@ def write(experiment: Experiment, folder: Path) -> list[Path]:
     }
     written = []
     for name, figure in drawn.items():
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # The layout is found: once is enough for both files.
         for ending in ("pdf", "png"):
             figure.savefig(folder / f"{name}.{ending}", dpi=150)
         plt.close(figure)

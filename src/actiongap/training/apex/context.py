@@ -34,7 +34,7 @@ class Context:
         options: dict[str, Any] = {
             "num_cpus": num_cpus,
             "max_restarts": 0,
-            "runtime_env": {"env_vars": {"JAX_PLATFORMS": "cpu", **one_core.VARIABLES}},
+            "runtime_env": {"env_vars": {"JAX_PLATFORMS": "cpu", **one_core.variables()}},
         }
         if here:
             node = self.ray.get_runtime_context().get_node_id()

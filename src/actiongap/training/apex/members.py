@@ -89,7 +89,7 @@ class Calls:
 
     def handle(self, wait: bool) -> None:
         """Handle all results that are there; if asked to, wait a moment for one."""
-        ray_cluster.refuse_loss()  # before every round: a call into an object store that is gone ends this process
+        ray_cluster.refuse_loss()
         self._check_time()
         references = list(self._pending)
         if not references:
@@ -98,6 +98,9 @@ class Calls:
             references, num_returns=1 if wait else len(references), timeout=0.1 if wait else 0, fetch_local=False
         )
         for reference in ready:
+            # Before every one, since the last may have taken its time: a call into an object store that is gone ends
+            # this process.
+            ray_cluster.refuse_loss()
             call = self._pending.pop(reference)
             member = call.member
             try:
