@@ -38,7 +38,7 @@ from actiongap.learning.learner import Batch, Learner, LearnerState, Parameters,
 from actiongap.learning.networks import make_network
 from actiongap.learning.schedules import as_arrays
 from actiongap.operators import Operator, gap_movement
-from actiongap.training import compilation, fused, task
+from actiongap.training import compilation, fused, hosted, task
 from actiongap.training.program import Program
 
 Array = jax.Array
@@ -130,9 +130,9 @@ class Tested(TwoRows):
 
 
 class Rule(NamedTuple):
-    """How a rule is learned."""
+    """An operator with its numbers, and the name of how it is learned: a key of `OWN`, or of the package's way."""
 
-    learner: type[Learner]
+    kind: str
     algorithm: str
     numbers: dict[str, float]
 
@@ -158,34 +158,39 @@ OWN: dict[str, tuple[type[Learner], str]] = {
 def rule_of(words: str) -> Rule:
     """'cap_al cap=8', 'split', 'running cap=4', ..."""
     name, *given = words.split()
-    learner, algorithm = OWN.get(name, (Learner, name))
     numbers = dict(each.split("=") for each in given)
-    return Rule(learner, algorithm, {key: value == "True" or float(value) for key, value in numbers.items()})
+    algorithm = OWN[name][1] if name in OWN else name
+    return Rule(
+        name if name in OWN else "", algorithm, {key: value == "True" or float(value) for key, value in numbers.items()}
+    )
 
 
-def builder_of(learner: type[Learner], environment: str) -> Callable[..., Any] | None:
-    """The network that a learner needs, if it is not the settings' own."""
-    if not issubclass(learner, TwoRows):
+def learner_of(kind: str) -> type[Learner]:
+    """The learner of a kind of rule."""
+    return OWN[kind][0] if kind else Learner
+
+
+def builder_of(kind: str, environment: str) -> Callable[..., Any] | None:
+    """The network that a kind of rule needs, if it is not the settings' own."""
+    if not issubclass(learner_of(kind), TwoRows):
         return None
     settings = task.make("dqn", environment).settings
     return lambda shape, dtype, num_actions, key: make_network(settings, shape, dtype, 2 * num_actions, key)
 
 
 @functools.cache
-def program_of(learner: type[Learner], environment: str) -> Program:
+def program_of(kind: str, environment: str) -> Program:
     """The compiled functions, shared by all rules that are learned alike: the operator's numbers are data."""
     of = task.make("dqn", environment)
     assert isinstance(of.environment, GameEnvironment)
-    with mock.patch("actiongap.training.program.Learner", learner):
-        return fused.program.__wrapped__(
-            of.environment.game, of.settings, builder_of(learner, environment), batched=True
-        )
+    with mock.patch("actiongap.training.program.Learner", learner_of(kind)):
+        return fused.program.__wrapped__(of.environment.game, of.settings, builder_of(kind, environment), batched=True)
 
 
 def on_game(rule: Rule, trial: Trial) -> dict[str, Any]:
     """The evaluations of all seeds, [seeds, evaluations], and the gaps at the end, [seeds]."""
     of = task.make(rule.algorithm, trial.environment, 0, rule.numbers)
-    program = program_of(rule.learner, trial.environment)
+    program = program_of(rule.kind, trial.environment)
     seeds = jnp.arange(trial.seeds, dtype=jnp.uint32)
     start = of.settings.warmup_steps
     carry = program.warm_up(program.init(seeds), np.int32(0), np.int32(start))
@@ -203,11 +208,12 @@ def on_game(rule: Rule, trial: Trial) -> dict[str, Any]:
 
 def on_environment(rule: Rule, trial: Trial) -> dict[str, Any]:
     """The same, one seed after the other."""
-    network = builder_of(rule.learner, trial.environment)
+    hosted.program.cache_clear()  # what it keeps was made for another learner
+    network = builder_of(rule.kind, trial.environment)
     overrides = rule.numbers | ({} if network is None else {"network": network})
     returns, gaps = [], []
     for seed in range(trial.seeds):
-        with mock.patch("actiongap.training.program.Learner", rule.learner):
+        with mock.patch("actiongap.training.program.Learner", learner_of(rule.kind)):
             agent = Agent(
                 rule.algorithm, trial.environment, seed=seed, evaluation_period_steps=trial.period, **overrides
             )
