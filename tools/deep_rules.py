@@ -33,6 +33,7 @@ import numpy as np
 
 from actiongap import Agent
 from actiongap.arrays import pick
+from actiongap.cli.arguments import override
 from actiongap.envs.game_adapter import GameEnvironment
 from actiongap.learning.learner import Batch, Learner, LearnerState, Parameters, UpdateInfo
 from actiongap.learning.networks import make_network
@@ -144,6 +145,8 @@ class Trial(NamedTuple):
     seeds: int
     steps: int
     period: int
+    settings: tuple[tuple[str, Any], ...] = ()
+    """Those that are other than the environment's."""
 
 
 OWN: dict[str, tuple[type[Learner], str]] = {
@@ -158,11 +161,8 @@ OWN: dict[str, tuple[type[Learner], str]] = {
 def rule_of(words: str) -> Rule:
     """'cap_al cap=8', 'split', 'running cap=4', ..."""
     name, *given = words.split()
-    numbers = dict(each.split("=") for each in given)
-    algorithm = OWN[name][1] if name in OWN else name
-    return Rule(
-        name if name in OWN else "", algorithm, {key: value == "True" or float(value) for key, value in numbers.items()}
-    )
+    numbers = dict(map(override, given))
+    return Rule(name, OWN[name][1], numbers) if name in OWN else Rule("", name, numbers)
 
 
 def learner_of(kind: str) -> type[Learner]:
@@ -179,9 +179,9 @@ def builder_of(kind: str, environment: str) -> Callable[..., Any] | None:
 
 
 @functools.cache
-def program_of(kind: str, environment: str) -> Program:
+def program_of(kind: str, trial: Trial) -> Program:
     """The compiled functions, shared by all rules that are learned alike: the operator's numbers are data."""
-    of = task.make("dqn", environment)
+    of, environment = task.make("dqn", trial.environment, 0, dict(trial.settings)), trial.environment
     assert isinstance(of.environment, GameEnvironment)
     with mock.patch("actiongap.training.program.Learner", learner_of(kind)):
         return fused.program.__wrapped__(of.environment.game, of.settings, builder_of(kind, environment), batched=True)
@@ -189,8 +189,8 @@ def program_of(kind: str, environment: str) -> Program:
 
 def on_game(rule: Rule, trial: Trial) -> dict[str, Any]:
     """The evaluations of all seeds, [seeds, evaluations], and the gaps at the end, [seeds]."""
-    of = task.make(rule.algorithm, trial.environment, 0, rule.numbers)
-    program = program_of(rule.kind, trial.environment)
+    of = task.make(rule.algorithm, trial.environment, 0, {**rule.numbers, **dict(trial.settings)})
+    program = program_of(rule.kind, trial)
     seeds = jnp.arange(trial.seeds, dtype=jnp.uint32)
     start = of.settings.warmup_steps
     carry = program.warm_up(program.init(seeds), np.int32(0), np.int32(start))
@@ -210,7 +210,7 @@ def on_environment(rule: Rule, trial: Trial) -> dict[str, Any]:
     """The same, one seed after the other."""
     hosted.program.cache_clear()  # what it keeps was made for another learner
     network = builder_of(rule.kind, trial.environment)
-    overrides = rule.numbers | ({} if network is None else {"network": network})
+    overrides = {**rule.numbers, **dict(trial.settings), **({} if network is None else {"network": network})}
     returns, gaps = [], []
     for seed in range(trial.seeds):
         with mock.patch("actiongap.training.program.Learner", learner_of(rule.kind)):
@@ -240,10 +240,15 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=1_000_000)
     parser.add_argument("--period", type=int, default=10_000, help="steps from one evaluation to the next")
+    parser.add_argument(
+        "--set", nargs="*", default=[], type=override, help="settings other than the environment's: NAME=VALUE"
+    )
     parser.add_argument("--out", type=Path, help="the JSON file of all returns; what is in it is not made again")
     arguments = parser.parse_args()
     compilation.use_cache()
-    trial = Trial(arguments.environment, arguments.seeds, arguments.steps, arguments.period)
+    trial = Trial(
+        arguments.environment, arguments.seeds, arguments.steps, arguments.period, settings=tuple(arguments.set)
+    )
     is_game = isinstance(task.make("dqn", trial.environment).environment, GameEnvironment)
     run = on_game if is_game else on_environment
     known = json.loads(arguments.out.read_text("utf-8")) if arguments.out and arguments.out.exists() else {}
