@@ -98,10 +98,7 @@ class TwoRows(Learner):
             errors = [pick(row, batch.action) - target for row, target in zip(rows, targets, strict=True)]
             return self._loss(errors[0], weights) + self._loss(errors[1], weights), jnp.abs(errors[0])
 
-        (value, td_error), gradient = jax.value_and_grad(loss, has_aux=True)(state.online)
-        step, optimiser_state = self._optimiser.update(gradient, state.optimiser_state, state.online)
-        online = jax.tree.map(jnp.add, state.online, step)
-        return LearnerState(online, state.target, optimiser_state, state.updates + 1), UpdateInfo(value, td_error)
+        return self._descend(state, loss)
 
 
 class Split(TwoRows):

@@ -127,10 +127,7 @@ class Learner:
             error = pick(q, batch.action) - rows.target(operator, batch, q)[0]
             return self._loss(error, weights), jnp.abs(error)
 
-        (value, td_error), gradient = jax.value_and_grad(loss, has_aux=True)(state.online)
-        step, optimiser_state = self._optimiser.update(gradient, state.optimiser_state, state.online)
-        online = optax.apply_updates(state.online, step)
-        return LearnerState(online, state.target, optimiser_state, state.updates + 1), UpdateInfo(value, td_error)
+        return self._descend(state, loss)
 
     def sync_target(self, state: LearnerState) -> LearnerState:
         """The target network moves by `target_rate` towards the online one: at rate 1 it becomes a copy of it."""
@@ -169,6 +166,15 @@ class Learner:
             capped=jnp.sum(cut & non_greedy, dtype=q.dtype),
             agreement=jnp.mean(jnp.argmax(q, axis=-1) == greedy, dtype=q.dtype),
         )
+
+    def _descend(
+        self, state: LearnerState, loss: Callable[[Parameters], tuple[Array, Array]]
+    ) -> tuple[LearnerState, UpdateInfo]:
+        """One step of gradient descent on `loss`, which also gives the samples' errors."""
+        (value, td_error), gradient = jax.value_and_grad(loss, has_aux=True)(state.online)
+        step, optimiser_state = self._optimiser.update(gradient, state.optimiser_state, state.online)
+        online = optax.apply_updates(state.online, step)
+        return LearnerState(online, state.target, optimiser_state, state.updates + 1), UpdateInfo(value, td_error)
 
     def _target_rows(self, state: LearnerState, batch: Batch) -> _TargetRows:
         both = jnp.concatenate([batch.observation, batch.next_observation])
