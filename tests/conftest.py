@@ -41,6 +41,10 @@ _NO_PAINS = {
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A seventh of all processor time was the search for garbage among what JAX makes while it traces and lowers. What
+    # is there by now stays to the end; the rest is looked through less often, and whenever a module has used too much.
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         # Started in the background of a script. What tests start, and send Ctrl-C to, would ignore it, too.
         signal.signal(signal.SIGINT, signal.default_int_handler)
