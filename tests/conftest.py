@@ -93,8 +93,12 @@ def compiled_programs_leave_before_they_are_too_many() -> Iterator[None]:
 
 @pytest.fixture
 def figures_as_png(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For tests of what is around the figures of a report; those of the figures themselves draw all three forms."""
+    """For tests of what is around the figures of a report; those of the figures themselves draw all three forms.
+
+    Each is drawn once: nobody looks whether its parts have found their places, for which it is drawn another time.
+    """
     monkeypatch.setattr("actiongap.analysis.figures.ENDINGS", ("png",))
+    monkeypatch.setattr("matplotlib.figure.Figure.draw_without_rendering", lambda self: None)
 
 
 @pytest.fixture

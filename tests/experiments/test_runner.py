@@ -19,12 +19,12 @@ from pathlib import Path
 import pytest
 
 from actiongap.analysis.runs import find
-from actiongap.experiments import worker
 from actiongap.experiments.executors import Ended, LocalCores
 from actiongap.experiments.grid import Experiment, RunSpec, expand
 from actiongap.experiments.runner import make_runs
 
 from ..training.tiny_game import COPTER
+from .here import Here
 
 QUICK = {**COPTER, "evaluation_period_steps": 500}
 
@@ -89,29 +89,6 @@ def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
         time.sleep(0.05)
 
 
-class Here:
-    """An executor that makes a run at once, in this process."""
-
-    slots = 1
-
-    def __init__(self) -> None:
-        self._over: list[Ended] = []
-
-    def start(self, spec: RunSpec, folder: Path) -> None:
-        worker.train(spec, folder)
-        self._over.append(Ended(spec))
-
-    def ended(self) -> list[Ended]:
-        over, self._over = self._over, []
-        return over
-
-    def running(self) -> list[RunSpec]:
-        return [each.spec for each in self._over]
-
-    def stop(self) -> None:
-        pass
-
-
 def workers_of(pid: int) -> list[int]:
     """The processes whose parent this is."""
     found = []
@@ -140,7 +117,7 @@ def runs() -> tuple[RunSpec, ...]:
 def pooled(runs: tuple[RunSpec, ...], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the experiment `a`, whose runs, which nobody disturbed, are in a pool."""
     out = tmp_path_factory.mktemp("whole")
-    outcome = make_runs(Experiment("a", runs), out / "a", Here(), progress=False, pool=out / "pool")
+    outcome = make_runs(Experiment("a", runs), out / "a", Here(1), progress=False, pool=out / "pool")
     assert (outcome.skipped, outcome.made, outcome.failures) == (0, 2, {})
     return out
 
@@ -187,7 +164,7 @@ def test_a_stop_keeps_everything_and_the_same_command_goes_on(
     assert all(500 <= each["step"] < 1500 for each in kept)
     shutil.rmtree(hold)
     # In this process, from here on: that is no part of what a run is.
-    outcome = make_runs(Experiment("test", runs), tmp_path, Here(), progress=False)
+    outcome = make_runs(Experiment("test", runs), tmp_path, Here(1), progress=False)
     assert outcome.made == 2
     assert metrics(tmp_path, runs) == whole
 
