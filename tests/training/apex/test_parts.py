@@ -181,7 +181,7 @@ def test_an_actors_first_priorities_are_the_learners_td_errors() -> None:
     operator = operators.al()  # not clipped: a gap term of another state would show
     task = Task(environment, settings, "custom", operator, 0)
     learner = make_learner(environment, settings, None)
-    state = learner.init(jax.random.key(0))
+    state = jax.jit(learner.init)(jax.random.key(0))
     actor = Actor(task, np.array([0.4, 0.1], np.float32), True, [0])
     actor._weights, actor._version = state.online, 0
     block, played = actor.collect(20, 0, [None], operator)
@@ -193,7 +193,7 @@ def test_an_actors_first_priorities_are_the_learners_td_errors() -> None:
     from actiongap.learning.learner import Batch
 
     batch = Batch(*(column[0] for column in sample[:5]))
-    _, info = learner.update(state, operator, batch)
+    _, info = jax.jit(learner.update)(state, operator, batch)
     np.testing.assert_allclose(info.td_error, block.td_error[sample.number[0]], rtol=1e-4, atol=1e-5)
 
 
