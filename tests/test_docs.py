@@ -21,6 +21,8 @@ import pytest
 
 from actiongap import Agent, operators
 
+from .experiments.here import Here
+
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 STEPS = 600
@@ -173,14 +175,22 @@ def test_the_game_of_ones_own_is_learned():
     assert "lower_bound = 0" in told.getvalue()
 
 
+class WidestApart(Here):
+    """A worker has to find the operator, too: one of those with an operator of one's own is a process."""
+
+    def apart(self, spec):
+        return spec.overrides.get("width") == 4
+
+
 @pytest.mark.usefixtures("figures_as_png")
 def test_the_operator_of_ones_own_comes_to_a_report(folder, monkeypatch, capsys):
     """The numbers that its page tells, and its command, as it stands but for its length and a second seed."""
     from actiongap.cli import main
 
     page = "docs/your-own-operator.md"
-    cut_short(monkeypatch)
-    names = run(page, folder, {"__name__": "example"})
+    with monkeypatch.context() as while_it_runs:
+        cut_short(while_it_runs)
+        names = run(page, folder, {"__name__": "example"})
     np.testing.assert_allclose(names["operator"].gap_term(np.array([4.0, 3.0, 0.0])), [0, -0.72, -0.72])
     assert repr(names["soft"]) == "soft_gate(alpha=0.9, width=1.0, temperature=0.1)"
     (command,) = re.findall(r"^actiongap (compare .*)$", (ROOT / page).read_text(encoding="utf-8"), re.M)
@@ -195,6 +205,7 @@ def test_the_operator_of_ones_own_comes_to_a_report(folder, monkeypatch, capsys)
     ]
     words = [str(STEPS) if word == "5e3" else word for word in shlex.split(command)]
     monkeypatch.setattr(sys, "argv", ["actiongap", *words, *short])
+    monkeypatch.setattr("actiongap.experiments.executors.LocalCores", WidestApart)
     main()
     assert "3 runs made" in capsys.readouterr().out
     report = (folder / "runs/gates/report/index.html").read_text(encoding="utf-8")

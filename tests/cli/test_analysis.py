@@ -13,6 +13,7 @@ from rich.console import Console
 from actiongap.cli import experiments, tables
 
 from ..analysis.written_runs import write_grid, write_run
+from ..experiments.here import Here
 
 pytestmark = pytest.mark.usefixtures("figures_as_png")
 EVIL = "[red]x[/red]\x1b[31m[/nope]"
@@ -66,8 +67,9 @@ def test_a_report_takes_random_scores_from_a_file(tmp_path: Path, capsys: pytest
 
 
 def test_compare_measures_the_random_policy_once_and_keeps_a_longer_report(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("actiongap.experiments.executors.LocalCores", Here)
     numbers = {"warmup_steps": 20, "replay_capacity": 200, "evaluation_period_steps": 20, "evaluation_episodes": 2}
     for steps in (60, 40):
         experiments.compare(

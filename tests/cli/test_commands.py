@@ -13,6 +13,7 @@ import pytest
 from actiongap import cli
 from actiongap.training import tables
 
+from ..experiments.here import AlApart, Here
 from ..training.tiny_game import COPTER
 from .conftest import Run
 
@@ -88,7 +89,8 @@ def test_a_run_that_is_not_what_its_settings_give(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("figures_as_png")
-def test_compare_makes_the_grid_and_the_report_and_goes_on(run: Run) -> None:
+def test_compare_makes_the_grid_and_the_report_and_goes_on(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("actiongap.experiments.executors.LocalCores", AlApart)
     words = ["compare", "pixelcopter", "--algos", "dqn", "al", "--seeds", "1", "--steps", "200", "--out", "c"]
     code, out, _ = run(*words, "--set", *TINY)
     assert code == 0
@@ -117,6 +119,7 @@ def test_reproduce_a_suite_of_ones_own(run: Run, monkeypatch: pytest.MonkeyPatch
         return subprocess.CompletedProcess(command, 0, stdout="0.05\n")
 
     monkeypatch.setattr("actiongap.experiments.runner.subprocess.run", process)
+    monkeypatch.setattr("actiongap.experiments.executors.LocalCores", Here)
     write_suite()
     code, out, _ = run("reproduce", "mine.toml", "--dry-run", "--cores", "1")
     assert code == 0

@@ -1,23 +1,30 @@
-"""Experiments for real, on this machine's cores: done runs are skipped, cut ones go on, failures are passed."""
+"""Experiments for real, on this machine's cores: done runs are skipped, cut ones go on, failures are passed.
+
+Runs that are to be cut wait for it at a row of theirs: nothing depends on how fast anybody is.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from actiongap.analysis.runs import find
-from actiongap.experiments.executors import LocalCores
+from actiongap.experiments.executors import Ended, LocalCores
 from actiongap.experiments.grid import Experiment, RunSpec, expand
 from actiongap.experiments.runner import make_runs
 
 from ..training.tiny_game import COPTER
+from .here import Here
 
 QUICK = {**COPTER, "evaluation_period_steps": 500}
 
@@ -29,6 +36,45 @@ from actiongap.experiments.grid import Experiment, RunSpec
 runs = tuple(RunSpec.from_json(each) for each in json.loads(sys.argv[1]))
 print(make_runs(Experiment("test", runs), sys.argv[2], LocalCores(2)))
 """
+
+WAITING = """
+import os, pathlib, time
+from actiongap.training import signals
+
+class Wait:
+    def __init__(self, folder):
+        self.folder = folder
+
+    def on_row(self, step, row):
+        hold = pathlib.Path(os.environ.get("HOLD", "nowhere"))
+        if step == 500 and hold.exists():
+            (hold / self.folder.name).touch()
+            while hold.exists() and not signals._asked.is_set():
+                time.sleep(0.01)
+
+    def on_end(self, status):
+        pass
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def waiting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A callback, by name, here and in workers: with HOLD, a run waits at a row until it is asked to stop."""
+    place = tmp_path_factory.mktemp("modules")
+    (place / "waiting.py").write_text(WAITING)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(place)
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(place), os.environ.get("PYTHONPATH", "")]))
+        yield
+        sys.modules.pop("waiting", None)
+
+
+@pytest.fixture
+def hold(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """As long as this folder is there, runs wait; it has a file for each that does."""
+    place = tmp_path_factory.mktemp("hold")
+    monkeypatch.setenv("HOLD", str(place))
+    return place
 
 
 def launch(runs: tuple[RunSpec, ...], out: Path) -> subprocess.Popen[str]:
@@ -63,16 +109,15 @@ def metrics(out: Path, runs: tuple[RunSpec, ...]) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def runs() -> tuple[RunSpec, ...]:
-    return expand(
-        ["pixelcopter"], ["dqn", "clip_al"], [0], 30_000, overrides={**QUICK, "evaluation_period_steps": 5000}
-    )
+    found = expand(["pixelcopter"], ["dqn", "clip_al"], [0], 1500, overrides=QUICK)
+    return tuple(dataclasses.replace(run, callbacks=("waiting:Wait",)) for run in found)
 
 
 @pytest.fixture(scope="module")
 def pooled(runs: tuple[RunSpec, ...], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the experiment `a`, whose runs, which nobody disturbed, are in a pool."""
     out = tmp_path_factory.mktemp("whole")
-    outcome = make_runs(Experiment("a", runs), out / "a", LocalCores(2), progress=False, pool=out / "pool")
+    outcome = make_runs(Experiment("a", runs), out / "a", Here(1), progress=False, pool=out / "pool")
     assert (outcome.skipped, outcome.made, outcome.failures) == (0, 2, {})
     return out
 
@@ -105,46 +150,64 @@ def test_one_failure_is_passed_and_named_and_the_rest_is_skipped_next_time(tmp_p
 
 
 def test_a_stop_keeps_everything_and_the_same_command_goes_on(
-    runs: tuple[RunSpec, ...], whole: dict[str, bytes], tmp_path: Path
+    runs: tuple[RunSpec, ...], whole: dict[str, bytes], tmp_path: Path, hold: Path
 ) -> None:
     with launch(runs, tmp_path) as process:
         for run in runs:
-            wait_for(tmp_path / run.name / "metrics.csv", process)
+            wait_for(hold / run.name, process)
         process.send_signal(signal.SIGINT)
         errors = process.communicate()[1]
     assert process.returncode != 0
     assert "stopped with 0 of 2 runs done; the same command goes on" in errors
-    assert {json.loads((tmp_path / run.name / "status.json").read_text())["status"] for run in runs} == {"interrupted"}
-    with launch(runs, tmp_path) as process:
-        assert "made=2" in process.communicate()[0]
+    kept = [json.loads((tmp_path / run.name / "status.json").read_text()) for run in runs]
+    assert {each["status"] for each in kept} == {"interrupted"}
+    assert all(500 <= each["step"] < 1500 for each in kept)
+    shutil.rmtree(hold)
+    # In this process, from here on: that is no part of what a run is.
+    outcome = make_runs(Experiment("test", runs), tmp_path, Here(1), progress=False)
+    assert outcome.made == 2
     assert metrics(tmp_path, runs) == whole
 
 
 def test_a_worker_that_is_killed_is_started_again(
-    runs: tuple[RunSpec, ...], whole: dict[str, bytes], tmp_path: Path
+    runs: tuple[RunSpec, ...],
+    whole: dict[str, bytes],
+    tmp_path: Path,
+    hold: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with launch(runs[:1], tmp_path) as process:
-        wait_for(tmp_path / runs[0].name / "metrics.csv", process)
-        (victim,) = workers_of(process.pid)
-        os.kill(victim, signal.SIGKILL)
-        told, errors = process.communicate()
-    assert "made=1" in told
-    assert "died and was started again, 1 times" in errors
+    class Killing(LocalCores):
+        def ended(self) -> list[Ended]:
+            if (hold / runs[0].name).exists():
+                os.kill(self._processes[0].process.pid, signal.SIGKILL)
+                shutil.rmtree(hold)
+            return super().ended()
+
+    outcome = make_runs(Experiment("test", runs[:1]), tmp_path, Killing(1))
+    assert not hold.exists()
+    assert outcome.made == 1
+    assert "died and was started again, 1 times" in capsys.readouterr().err
     assert metrics(tmp_path, runs[:1])[runs[0].name] == whole[runs[0].name]
 
 
 @pytest.mark.slow
 def test_workers_do_not_outlive_a_killed_experiment(
-    runs: tuple[RunSpec, ...], whole: dict[str, bytes], tmp_path: Path
+    runs: tuple[RunSpec, ...],
+    whole: dict[str, bytes],
+    tmp_path: Path,
+    hold: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with launch(runs, tmp_path) as process:
         for run in runs:
-            wait_for(tmp_path / run.name / "metrics.csv", process)
+            wait_for(hold / run.name, process)
         process.kill()
         process.communicate()
     # At once: the workers of the killed one may still be there, and are waited for.
+    monkeypatch.delenv("HOLD")
     with launch(runs, tmp_path) as process:
         assert "made=2" in process.communicate()[0]
+    assert hold.exists()
     assert metrics(tmp_path, runs) == whole
 
 

@@ -99,8 +99,8 @@ class Harness:
     def __init__(self, kind: str, place: Path, chance: random.Random, figures: Figures) -> None:
         self._kind, self._place, self._chance, self._figures = kind, place, chance, figures
         self._plans = itertools.count()
-        self._finisher: Finisher | None = None
-        self._start(place / "first")  # compiles
+        self._finisher = None if kind == "compare" else Finisher(KINDS[kind], place / "log")
+        self._let_finish(place / "first")  # compiles
         began = time.monotonic()
         self._start(place / "whole")
         self._takes_s = time.monotonic() - began
@@ -113,7 +113,6 @@ class Harness:
         if self._kind == "compare":
             yield from self._kill_all_processes(lambda: self.kills() >= kills)
             return
-        self._finisher = Finisher(KINDS[self._kind], self._place / "log")
         for share, torn in ((3, False), (6, True)):
             most = self.kills() + kills // share
             yield from self._kill_at_every_call(lambda most=most: self.kills() >= most, torn)  # type: ignore[misc]
@@ -202,11 +201,14 @@ class Harness:
         if self._figures.kills.total() % 25 == 0:
             print(f"so far: {self._figures}", flush=True)
 
-    def _finish(self, out: Path) -> None:
+    def _let_finish(self, out: Path) -> None:
         if self._finisher is None:
             self._start(out)
         else:
             self._finisher.finish(out)
+
+    def _finish(self, out: Path) -> None:
+        self._let_finish(out)
         found = contents(out)
         for name in self._whole.keys() | found.keys():
             if found.get(name) != self._whole.get(name):
@@ -315,18 +317,21 @@ def contents(out: Path) -> dict[str, bytes]:
     return {str(path.relative_to(out)): path.read_bytes() for path in found}
 
 
-def import_all() -> None:
+def import_all(kinds: list[str]) -> None:
     """What a run would import only when it needs it: this process does, once, for all of its forks."""
-    for name in ("scipy.linalg", "scipy.sparse", "pandas", "matplotlib.pyplot", "PIL.Image", "gymnasium"):
+    for name in ("scipy.linalg", "scipy.sparse", "gymnasium"):
         importlib.import_module(name)
-    for name in ("actiongap.cli.experiments", "actiongap.analysis.report", "actiongap.training.watch"):
-        importlib.import_module(name)
+    if "compare" in kinds:  # whose end is a report
+        for name in ("pandas", "matplotlib.pyplot", "PIL.Image", "actiongap.cli.experiments"):
+            importlib.import_module(name)
+        for name in ("actiongap.analysis.report", "actiongap.training.watch"):
+            importlib.import_module(name)
 
 
 def work(kills: int, kinds: list[str], seed: int) -> Figures:
     """All of it, the kind that is most behind first; raises where something came out otherwise."""
     figures, chance = Figures(), random.Random(seed)
-    import_all()
+    import_all(kinds)
     with tempfile.TemporaryDirectory() as temporary:
         os.environ.setdefault("ACTIONGAP_CACHE", str(Path(temporary) / "cache"))
         at_work = []

@@ -49,12 +49,12 @@ def make_weights(image_shape, filters=16, units=128, seed=0):
     height, width, channels = image_shape
     generator = np.random.default_rng(seed)
     sizes = [(3, 3, channels, filters), (filters,), ((height - 2) * (width - 2) * filters, units), (units,)]
-    return [jnp.asarray(0.1 * generator.normal(size=size), jnp.float32) for size in sizes]
+    return [jnp.asarray((0.1 * generator.normal(size=size)).astype(np.float32)) for size in sizes]
 
 
 def output_and_gradients(layer, images, weights, seed=0):
     output, pull = jax.vjp(lambda *weights: layer(jnp.asarray(images), *weights), *weights)
-    cotangent = jnp.asarray(np.random.default_rng(seed).normal(size=output.shape), jnp.float32)
+    cotangent = np.random.default_rng(seed).normal(size=output.shape).astype(np.float32)
     return [output, *pull(cotangent)]
 
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from actiongap import operators
-from actiongap.learning import replay as replays
 from actiongap.learning.schedules import as_arrays, constant
 from actiongap.learning.settings import Settings
 from actiongap.training import fused
 from actiongap.training.program import forget_totals
 
+from .sampled import sampled
 from .tiny_game import CORRIDOR, COUNTDOWN, QUICK, TRACED
 
 SETTINGS = Settings(**QUICK)
@@ -74,7 +74,7 @@ def test_steps_have_chance_of_their_own() -> None:
 def test_what_is_stored_are_steps_of_the_game() -> None:
     """Every transition that can be sampled obeys the corridor, also where episodes ended or were cut short."""
     carry = trained(400)
-    batch = jax.device_get(replays.sample(carry.replay, jax.random.key(0), 4000, 0.9))
+    batch = sampled(carry.replay, 4000, 0.9)
     here, there = np.argmax(batch.observation, axis=1), np.argmax(batch.next_observation, axis=1)
     assert np.array_equal(there, np.clip(here + np.where(batch.action == 1, 1, -1), 0, 4))
     assert here.max() == 3

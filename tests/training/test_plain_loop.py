@@ -27,6 +27,7 @@ from actiongap.training import fused, hosted
 from actiongap.training.chance import Stream, environment_seed, stream_key
 from actiongap.training.program import init_learner, make_learner
 
+from .sampled import sampled
 from .tiny_game import CORRIDOR, QUICK
 
 SEED, STEPS = np.uint32(3), 171
@@ -217,7 +218,7 @@ def test_with_fewer_updates_than_steps_their_number_is_exact_wherever_a_run_is_c
 def test_a_time_limit_stored_as_a_termination_has_discount_0(way: str) -> None:
     program = program_of(way)
     carry = program.warm_up(program.init(SEED), np.int32(0), np.int32(99))
-    batch = jax.device_get(replays.sample(carry.replay, jax.random.key(0), 2000, 0.9))
+    batch = sampled(carry.replay, 2000, 0.9)
     goal = np.argmax(batch.next_observation, axis=1) == 4
     assert np.all(batch.discount[goal] == 0)
     # The corridor ends at its goal only: all others with discount 0 are time limits.

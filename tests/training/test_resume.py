@@ -2,79 +2,75 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import signal
-import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-SCRIPT = """
-import sys, warnings
-sys.path.insert(0, sys.argv[1])
-from tiny_game import CORRIDOR, QUICK
 from actiongap.agent import Agent
 from actiongap.training.journal import TrainingInterrupted
 
+from .tiny_game import CORRIDOR, QUICK
+
+SETTINGS = {**QUICK, "evaluation_period_steps": 500, "epsilon_decay_steps": 2000, "keep_best": True}
+STEPS = 3_000
+
+
 class Tell:
-    def on_row(self, step, row): print(step, flush=True)
-    def on_end(self, status): print(status, flush=True)
+    """What it was told; it sends the signal to this process when it is told of its first row."""
 
-settings = {**QUICK, "evaluation_period_steps": 1000, "epsilon_decay_steps": 5000, "keep_best": True}
-agent = Agent("clip_al", CORRIDOR, seed=5, **settings)
-try:
-    agent.learn(12_000, progress=False, out=sys.argv[2], callbacks=[Tell()], checkpoint_seconds=0)
-except TrainingInterrupted as stopped:
-    print(stopped)
-"""
+    def __init__(self, number: signal.Signals | None) -> None:
+        self.number, self.told = number, []
 
+    def on_row(self, step: int, row: Any) -> None:
+        self.told.append(step)
+        if self.number is not None and len(self.told) == 1:
+            signal.raise_signal(self.number)
 
-def launch(out: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(Path(__file__).parent), str(out)], stdout=subprocess.PIPE, text=True
-    )
+    def on_end(self, status: str) -> None:
+        self.told.append(status)
 
 
-def finish(out: Path) -> str:
-    """The same in this process: nobody stops it."""
-    told = io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(told):
-        patch.setattr(sys, "argv", ["-c", str(Path(__file__).parent), str(out)])
-        patch.setattr(sys, "path", [*sys.path])
-        exec(SCRIPT, {"__name__": "script"})
-    return told.getvalue()
+def run(out: Path, number: signal.Signals | None = None) -> list[Any]:
+    """The same command, each time."""
+    tell, agent = Tell(number), Agent("clip_al", CORRIDOR, seed=5, **SETTINGS)
+    agent.learn(STEPS, progress=False, out=out, callbacks=[tell], checkpoint_seconds=0)
+    return tell.told
+
+
+@pytest.fixture(autouse=True)
+def signals_end_no_test() -> Iterator[None]:
+    """A signal that the run does not take would end the process of the tests, or all of them."""
+
+    def fail(number: int, frame: Any) -> None:
+        raise AssertionError(f"the signal {number} was not taken")
+
+    before = {number: signal.signal(number, fail) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def contents(out: Path) -> dict[str, bytes]:
     return {name: (out / name).read_bytes() for name in ("metrics.csv", "episodes.csv", "checkpoint", "best")}
 
 
-@pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    out = tmp_path_factory.mktemp("whole") / "run"
-    told = finish(out).split()
-    assert told == [str(step) for step in range(0, 12_001, 1000)] + ["finished"]
-    return contents(out)
-
-
-def test_asked_to_stop_and_run_again_when_finished(tmp_path: Path, uninterrupted: dict[str, bytes]) -> None:
+def test_asked_to_stop_and_run_again_when_finished(tmp_path: Path) -> None:
+    whole = tmp_path / "whole"
+    assert run(whole) == [*range(0, STEPS + 1, 500), "finished"]
+    uninterrupted = contents(whole)
     out, before = tmp_path / "run", -1
     for number in (signal.SIGINT, signal.SIGTERM):
-        with launch(out) as process:
-            assert process.stdout is not None
-            process.stdout.readline()
-            process.send_signal(number)
-            told = process.stdout.read()
-        assert process.returncode == 0
-        assert "run the same command again to go on" in told
+        with pytest.raises(TrainingInterrupted, match="run the same command again to go on"):
+            run(out, number)
         status = json.loads((out / "status.json").read_text())
         assert status["status"] == "interrupted"
-        assert before < status["step"] < 12_000
+        assert before < status["step"] < STEPS
         before = status["step"]
-    finish(out)
+    assert run(out)[-1] == "finished"
     assert contents(out) == uninterrupted
-    assert finish(out).split() == ["finished"]
+    assert run(out) == ["finished"]
     assert contents(out) == uninterrupted

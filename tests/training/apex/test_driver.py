@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import ray
 
 from actiongap import cli
 from actiongap.agent import Agent
@@ -17,7 +18,6 @@ from actiongap.training.run_folder import RunFolderError, read_status
 
 from . import tiny
 
-ray = pytest.importorskip("ray")
 # No more than three rows wait for the evaluator. So when the second one is told, most steps are still to be played.
 SMALL = {"evaluation_period_steps": 150, "evaluation_episodes": 2, "warmup_steps": 100, "shards": 2}
 STOP = 850

@@ -22,6 +22,8 @@ from actiongap.training.apex.shard import Shard
 from actiongap.training.program import make_learner
 from actiongap.training.task import Task
 
+from ..sampled import sampled
+
 GAMMA = 0.9
 
 
@@ -53,11 +55,11 @@ def test_blocks_hold_the_same_transitions_as_the_replay_of_one_process(n: int) -
     world, recorder = Numbered(num_envs, 0), Recorder(num_envs, n, GAMMA)
     shard = Shard(2_000, (3,), np.float32, 1, None, [0])
     replay = replays.create(2_000, (3,), np.float32, num_envs, spare=1.0)
-    observation = world.observe()
+    observation, insert = world.observe(), jax.jit(replays.insert)
     for step in range(steps):
         action = np.arange(num_envs) + step
         moved = world.step()
-        replay = replays.insert(
+        replay = insert(
             replay, observation, action, moved.reward, moved.terminated, moved.truncated, moved.next_observation
         )
         recorder.add(observation, action, moved)
@@ -71,7 +73,7 @@ def test_blocks_hold_the_same_transitions_as_the_replay_of_one_process(n: int) -
         return set(map(tuple, np.round(np.concatenate(columns, axis=1).astype(np.float64), 4).tolist()))
 
     ours = told(shard.sample(1, 20_000))
-    reference = told(replays.sample(replay, jax.random.key(0), 20_000, GAMMA, n))
+    reference = told(sampled(replay, 20_000, GAMMA, n))
     assert len(ours) > steps * num_envs - num_envs * n
     assert ours == reference
 
@@ -179,7 +181,7 @@ def test_an_actors_first_priorities_are_the_learners_td_errors() -> None:
     operator = operators.al()  # not clipped: a gap term of another state would show
     task = Task(environment, settings, "custom", operator, 0)
     learner = make_learner(environment, settings, None)
-    state = learner.init(jax.random.key(0))
+    state = jax.jit(learner.init)(jax.random.key(0))
     actor = Actor(task, np.array([0.4, 0.1], np.float32), True, [0])
     actor._weights, actor._version = state.online, 0
     block, played = actor.collect(20, 0, [None], operator)
@@ -191,7 +193,7 @@ def test_an_actors_first_priorities_are_the_learners_td_errors() -> None:
     from actiongap.learning.learner import Batch
 
     batch = Batch(*(column[0] for column in sample[:5]))
-    _, info = learner.update(state, operator, batch)
+    _, info = jax.jit(learner.update)(state, operator, batch)
     np.testing.assert_allclose(info.td_error, block.td_error[sample.number[0]], rtol=1e-4, atol=1e-5)
 
 
