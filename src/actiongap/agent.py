@@ -331,10 +331,10 @@ class Agent:
         try:
             home = path.resolve()
             if self.step and checkpoint.exists(folder.checkpoint):
-                kept = checkpoint.load_metadata(folder.checkpoint)["step"]
-                if self._home != home or kept > self.step:
+                saved_step = checkpoint.load_metadata(folder.checkpoint)["step"]
+                if self._home != home or saved_step > self.step:
                     raise RunFolderError(
-                        f"{path} has a run at step {kept:,}, which is not where this agent came from: "
+                        f"{path} has a run at step {saved_step:,}, which is not where this agent came from: "
                         f"name a new folder, or go on with Agent.load({str(path)!r})"
                     )
             if not self.step:
@@ -356,11 +356,11 @@ def _load(of: task.Task, folder: Path) -> _Learned:
     def is_wanted(name: str) -> bool:
         return name == ".reward_min" or (name.startswith(prefix) and not best_networks.is_of_best(name))
 
-    arrays, kept = checkpoint.read(path, is_wanted)
-    reward_min = float(arrays.pop(".reward_min", kept.get("reward_min", 0.0)))
+    arrays, metadata = checkpoint.read(path, is_wanted)
+    reward_min = float(arrays.pop(".reward_min", metadata.get("reward_min", 0.0)))
     like = jax.eval_shape(of.program.init_learner, jax.ShapeDtypeStruct((), np.uint32))
     learner = jax.tree.map(jnp.asarray, checkpoint.arrange(arrays, like, path, prefix))
-    return _Learned(kept["step"], learner, reward_min, History.read(folder, kept))
+    return _Learned(metadata["step"], learner, reward_min, History.read(folder, metadata))
 
 
 def _load_best(of: task.Task, folder: Path) -> _Learned:

@@ -94,7 +94,7 @@ class CustomOperator:
             return self.gap_term(q) != 0
         return self._checked("kept", self._call("kept", q, self.value(q)), shape_of(q))
 
-    def cut(self, q: Array, *, scale: Array | float | None = None) -> Array:
+    def capped(self, q: Array, *, scale: Array | float | None = None) -> Array:
         """Nowhere: what a term is cut to is the function's own affair. -> bool [..., A]."""
         return array_namespace(q).zeros_like(self.kept(q))
 

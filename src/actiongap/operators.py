@@ -104,7 +104,7 @@ class Operator(NamedTuple):
             inside = inside | (xp.asarray(self.limit) & (above > 0))
         return inside & (like(xp, self.alpha, q) > 0)
 
-    def cut(self, q: Array, *, scale: Array | float | None = None) -> Array:
+    def capped(self, q: Array, *, scale: Array | float | None = None) -> Array:
         """Where the gap term that is added is smaller for the cap, or for `limit`: [..., A] -> bool [..., A]."""
         kept, xp = self.kept(q), array_namespace(q)
         shorter = xp.zeros_like(kept)

@@ -225,7 +225,7 @@ def test_games_start_with_0_to_30_frames_without_an_action_by_the_seed() -> None
     vector.reset()
     counts = []
     for _ in range(120):
-        counts.append([copy.emulator.getEpisodeFrameNumber() for copy in vector._copies])
+        counts.append([copy.emulator.getEpisodeFrameNumber() for copy in vector._games])
         vector.step(np.zeros(2, int))
     # 240 draws of 31 numbers: one of them never comes with a probability of .01, and the seed is fixed.
     assert set(np.ravel(counts)) == set(range(31))

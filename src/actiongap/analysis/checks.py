@@ -105,11 +105,11 @@ def _finding(comparison: Comparison, environment: str, check: Mapping[str, Any])
 
 
 def _chains(comparison: Comparison, entries: Mapping[str, Entry], number: str) -> list[list[tuple[str, Entry]]]:
-    """The variants that differ in the number alone, in its order: a chain for each choice of all other numbers."""
-    numbers = {run.variant: run.numbers for run in comparison.runs if run.numbers}
+    """The variants that differ in this number alone, in its order: one chain per choice of the others."""
+    values = {run.variant: run.hyperparameters for run in comparison.runs if run.hyperparameters}
     groups: dict[str, list[tuple[float, str]]] = {}
     for variant in entries:
-        others = dict(numbers.get(variant, {}))
+        others = dict(values.get(variant, {}))
         if number in others:
             value = float(others.pop(number))
             groups.setdefault(repr(sorted(others.items(), key=str)), []).append((value, variant))

@@ -67,7 +67,7 @@ def write(
         answer=answer,
         more=more,
         notes=list(dict.fromkeys(notes)),
-        numbers=numbers(names, tables),
+        summary=summary(names, tables),
         names=[(name, labels.line(place)) for place, name in enumerate(names)],
         plots=plots(tables),
         episodes=_episode_plots(tables),
@@ -81,7 +81,7 @@ def write(
     return out / PAGE
 
 
-def numbers(names: Sequence[str], tables: Sequence[pandas.DataFrame]) -> PageTable:
+def summary(names: Sequence[str], tables: Sequence[pandas.DataFrame]) -> PageTable:
     """A row for each model."""
     header = [
         "Model",

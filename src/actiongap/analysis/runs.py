@@ -36,7 +36,7 @@ class Run:
     algorithm: str
     seed: int
     variant: str
-    """The algorithm, and those of its numbers that tell it from other runs of it on the same environment."""
+    """The algorithm, and those of its hyperparameters that distinguish it from other runs on the same environment."""
     status: str
     step: int
     wanted_steps: int | None = None
@@ -51,7 +51,7 @@ class Run:
         return self.path.name
 
     @property
-    def numbers(self) -> dict[str, Any]:
+    def hyperparameters(self) -> dict[str, Any]:
         """The operator's numbers and the settings, as one flat record; of Ape-X's only the number of actors."""
         settings = {
             name: value
@@ -92,17 +92,18 @@ def flat(folders: Iterable[Folders]) -> list[Path]:
 
 
 def with_variants(runs: Sequence[Run]) -> list[Run]:
-    """The runs with their variants named: by the numbers in which runs of one algorithm and environment differ."""
+    """The runs with their variants named by the hyperparameters that differ within an algorithm and environment."""
     groups: dict[tuple[str, str], list[Run]] = defaultdict(list)
     for run in runs:
         groups[run.environment, run.algorithm].append(run)
     named = []
     for group in groups.values():
-        known = [run.numbers for run in group if run.numbers]
-        names = dict.fromkeys(name for numbers in known for name in numbers)
-        differing = [name for name in names if len({repr(numbers.get(name)) for numbers in known}) > 1]
+        known = [run.hyperparameters for run in group if run.hyperparameters]
+        names = dict.fromkeys(name for values in known for name in values)
+        differing = [name for name in names if len({repr(values.get(name)) for values in known}) > 1]
         for run in group:
-            varied = [f"{name}={_short(run.numbers[name])}" for name in differing if name in run.numbers]
+            values = run.hyperparameters
+            varied = [f"{name}={_short(values[name])}" for name in differing if name in values]
             named.append(dataclasses.replace(run, variant=" ".join([run.algorithm, *varied])))
     return named
 

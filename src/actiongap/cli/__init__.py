@@ -114,8 +114,8 @@ def main() -> None:
         _end(2, error)
 
 
-def _end(code: int, told: object) -> NoReturn:
+def _end(code: int, message: object) -> NoReturn:
     """Say why, as it is: a name from a file does nothing to a terminal."""
-    lines = [plain(line) for line in str(told).splitlines()]
+    lines = [plain(line) for line in str(message).splitlines()]
     print("actiongap: " + "\n".join(lines), file=sys.stderr)
     raise SystemExit(code) from None

@@ -88,8 +88,8 @@ def train(
     with stopping_at_once():
         agent = Agent(algo, environment, seed, **{**given, **dict(settings)})
     folder = Path("runs") / f"{as_file_name(environment)}-{as_file_name(algo)}-{seed}" if out is None else out
-    told = [trackers.by_name(name, folder) for name in callbacks]
-    agent.learn(steps, out=folder, address=address, dashboard=dashboard, progress=not quiet, callbacks=told)
+    made = [trackers.by_name(name, folder) for name in callbacks]
+    agent.learn(steps, out=folder, address=address, dashboard=dashboard, progress=not quiet, callbacks=made)
     last = agent.rows[-1] if agent.rows else None
     score = "" if last is None else f", return {last['evaluation_return']:.2f} at step {last['step']:,}"
     print(f"{folder}: {agent.step:,} steps{score}")

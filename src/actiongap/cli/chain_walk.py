@@ -55,7 +55,7 @@ def chainwalk(
         return
     experiment = chain_walk.run(NAMES if every else operators, walk, noise, seed)
     if json:
-        rows = {name: chain_walk.numbers(trace) for name, trace in experiment.traces.items()}
+        rows = {name: chain_walk.results(trace) for name, trace in experiment.traces.items()}
         print(json_module.dumps(rows, indent=2))
         if out is not None:
             _write(experiment, out)
@@ -66,10 +66,10 @@ def chainwalk(
 def show(experiment: Experiment, folder: Path) -> None:
     """Print the tables, write figures and page, and say where."""
     from actiongap.playground import PANELS
-    from actiongap.tabular.chain_walk.experiment import numbers
+    from actiongap.tabular.chain_walk.experiment import results
 
-    rows = {name: numbers(trace) for name, trace in experiment.traces.items()}
-    ablation = {label: numbers(trace) for label, trace in experiment.ablation.items()}
+    rows = {name: results(trace) for name, trace in experiment.traces.items()}
+    ablation = {label: results(trace) for label, trace in experiment.ablation.items()}
     title = f"Chain walk, {experiment.walk.states} states, iteration {experiment.walk.iterations}"
     _console.print(_table(title, "operator", rows))
     _console.print(_table("Clipped AL by clip ratio, as in the supplement", "clip ratio", ablation))

@@ -353,9 +353,13 @@ def _say_what_is_longer(experiment: Experiment, out: Path) -> None:
     """The folder may hold longer runs than were asked for now: its report stays that of the longer ones."""
     from actiongap.analysis import experiment_file
 
-    kept = experiment_file.read(out)
+    recorded = experiment_file.read(out)
     asked = {spec.name: spec.steps for spec in experiment.runs}
-    longer = [kept.runs[name]["steps"] for name, steps in asked.items() if kept and kept.runs[name]["steps"] > steps]
+    longer = [
+        recorded.runs[name]["steps"]
+        for name, steps in asked.items()
+        if recorded and recorded.runs[name]["steps"] > steps
+    ]
     if longer:
         say(
             f"{len(longer)} runs in {out} were asked for up to {max(longer):,} steps before, and are reported so; "
@@ -368,8 +372,8 @@ def _say_how_long(waiting: list[RunSpec], done: int, speeds: dict[str, float], o
     from actiongap.experiments.runner import work
     from actiongap.training.display import duration
 
-    told = ", ".join(f"{environment} {speed:,.0f}" for environment, speed in speeds.items())
-    print(f"steps per second on a core: {told}")
+    listed = ", ".join(f"{environment} {speed:,.0f}" for environment, speed in speeds.items())
+    print(f"steps per second on a core: {listed}")
     count = cores or available_cores()
     seconds = work(waiting, speeds) / count
     place = "on the cluster's cores, if they are like this one's" if on == "ray" else f"on {count} cores"

@@ -82,9 +82,9 @@ class Boundary:
         """What `step` gave, if it is as Gymnasium says."""
         if isinstance(given, tuple) and len(given) == 5:
             return given
-        told = f"{len(given)} values" if isinstance(given, tuple) else _short(given)
+        shown = f"{len(given)} values" if isinstance(given, tuple) else _short(given)
         wanted = "(observation, reward, terminated, truncated, info)"
-        self._refuse(f"{told} from step(); it must be {wanted}", place, number)
+        self._refuse(f"{shown} from step(); it must be {wanted}", place, number)
 
     def final(self, info: Any, over: np.ndarray, place: int) -> list[Any]:
         """The last observations of the episodes that ended, of an environment that starts anew in the same step."""

@@ -101,7 +101,7 @@ class GymnasiumEnvironment:
     action_names: tuple[str, ...]
     time_limit: int | None
     native_num_envs: int | None
-    """How many copies the environment itself steps; None if it is a single one."""
+    """How many environments it steps itself, as a vector; None for a single one."""
     has_pictures: bool
     maker: Maker = field(repr=False)
 
@@ -176,7 +176,7 @@ class SeparateEnvironments:
     def step(self, actions: np.ndarray) -> Transition:
         self._steps += 1
         boundary, place = self._boundary, self._steps
-        finals, rewards, ends, cuts, observations = [], [], [], [], []
+        finals, rewards, ends, truncations, observations = [], [], [], [], []
         any_over = False
         chosen = np.asarray(actions).tolist()
         for number, (environment, action) in enumerate(zip(self._environments, chosen, strict=True)):
@@ -185,7 +185,7 @@ class SeparateEnvironments:
             finals.append(final)
             rewards.append(reward)
             ends.append(terminated)
-            cuts.append(truncated)
+            truncations.append(truncated)
             if boundary.is_over(terminated, truncated, place, number):
                 # An environment may write into the array that it gave.
                 finals[-1] = copy.copy(final)
@@ -198,7 +198,7 @@ class SeparateEnvironments:
             next_observation,
             boundary.rewards(rewards, place),
             boundary.flags(ends, "terminated", place),
-            boundary.flags(cuts, "truncated", place),
+            boundary.flags(truncations, "truncated", place),
             np.ones(self.num_envs, bool),
             self._observation,
         )
@@ -256,8 +256,8 @@ class NativeVector:
         self._steps += 1
         boundary, place = self._boundary, self._steps
         chosen = (np.asarray(actions) + self._first).astype(self._action_dtype)
-        raw, reward, ends, cuts, info = boundary.stepped(self._environment.step(chosen), place)
-        terminated, truncated = boundary.flags(ends, "terminated", place), boundary.flags(cuts, "truncated", place)
+        raw, reward, ended, stopped, info = boundary.stepped(self._environment.step(chosen), place)
+        terminated, truncated = boundary.flags(ended, "terminated", place), boundary.flags(stopped, "truncated", place)
         over = terminated | truncated
         valid = np.ones(self.num_envs, bool)
         observation = next_observation = boundary.observations(raw, place)
@@ -298,8 +298,8 @@ class NativeVector:
 
 def _action_names(made: Made, first: int, count: int) -> tuple[str, ...]:
     meanings = getattr(made.unwrapped, "get_action_meanings", None)
-    if callable(meanings) and len(told := [str(each) for each in meanings()]) == count:
-        return tuple(told)
+    if callable(meanings) and len(names := [str(each) for each in meanings()]) == count:
+        return tuple(names)
     return tuple(str(first + number) for number in range(count))
 
 

@@ -64,10 +64,10 @@ def write(environment: Any, state: Mapping[str, np.ndarray]) -> None:
 
 def read_generator(environment: Any) -> dict[str, np.ndarray]:
     """The state of `np_random`, Gymnasium's random generator (PCG64: two numbers of 128 bits, and half a draw)."""
-    told = environment.np_random.bit_generator.state
-    if told["bit_generator"] != "PCG64":
-        raise ValueError(f"the random generator is {told['bit_generator']}; only Gymnasium's own, PCG64, is known")
-    words = [told["state"]["state"], told["state"]["inc"], told["has_uint32"], told["uinteger"]]
+    generator = environment.np_random.bit_generator.state
+    if generator["bit_generator"] != "PCG64":
+        raise ValueError(f"the random generator is {generator['bit_generator']}; only Gymnasium's own, PCG64, is known")
+    words = [generator["state"]["state"], generator["state"]["inc"], generator["has_uint32"], generator["uinteger"]]
     parts = [half for word in words for half in (word >> 64, word & (2**64 - 1))]
     return {"generator": np.array(parts, np.uint64)}
 
@@ -98,9 +98,9 @@ def _write_numbers(environment: Any, state: State) -> None:
 
 
 def _read_numbers(environment: Any) -> State:
-    numbers = environment.state
-    is_single = isinstance(numbers, np.ndarray) and numbers.dtype == np.float32
-    return {"state": np.array(numbers, np.float64), "is_single": is_single, **read_generator(environment)}
+    state = environment.state
+    is_single = isinstance(state, np.ndarray) and state.dtype == np.float32
+    return {"state": np.array(state, np.float64), "is_single": is_single, **read_generator(environment)}
 
 
 def _read_cell(environment: Any) -> State:

@@ -43,8 +43,8 @@ class RunSpec:
 
     @property
     def name(self) -> str:
-        told = [f"{name}={_short(self.overrides[name])}" for name in self.varied]
-        return "-".join([as_file_name(self.environment), as_file_name(self.algorithm), *told, str(self.seed)])
+        varied = [f"{name}={_short(self.overrides[name])}" for name in self.varied]
+        return "-".join([as_file_name(self.environment), as_file_name(self.algorithm), *varied, str(self.seed)])
 
     @property
     def command(self) -> str:

@@ -47,8 +47,8 @@ class RayCluster:
         token = folder.parent / self._token_name
         token.touch()
         self._tokens.add(token)
-        kept = _read(folder)
-        reference = self._task.remote(spec.as_json(), str(folder), str(token), kept)
+        files = _read(folder)
+        reference = self._task.remote(spec.as_json(), str(folder), str(token), files)
         self._references[reference] = spec, folder
 
     def ended(self) -> list[Ended]:
@@ -88,7 +88,7 @@ class RayCluster:
         return None
 
 
-def train_where_seen(spec: dict[str, Any], folder: str, token: str, kept: Files) -> Files:
+def train_where_seen(spec: dict[str, Any], folder: str, token: str, files: Files) -> Files:
     """In the folder, if the token beside it is seen from here; else in a temporary one, whose files are returned."""
     run = RunSpec.from_json(spec)
     if Path(token).exists():
@@ -96,7 +96,7 @@ def train_where_seen(spec: dict[str, Any], folder: str, token: str, kept: Files)
         return {}
     with tempfile.TemporaryDirectory() as temporary:
         there = Path(temporary) / run.name
-        _write(kept, there)
+        _write(files, there)
         worker.train(run, there)
         return {name: content for name, content in _read(there).items() if name != "lock"}
 

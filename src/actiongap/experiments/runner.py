@@ -75,15 +75,15 @@ def make_runs(
                 for ended in executor.ended():
                     if ended.retries:
                         shown.note(f"{ended.spec.name} died and was started again, {ended.retries} times")
-                    for told in _left_out(out / ended.spec.name):
-                        shown.note(f"{ended.spec.name}: {told}")
+                    for problem in _left_out(out / ended.spec.name):
+                        shown.note(f"{ended.spec.name}: {problem}")
                     if ended.error is None:
                         made += 1
                     else:
                         failures[ended.spec.name] = ended.error
                         shown.note(f"{ended.spec.name} failed: {ended.error}")
                 counts = skipped + made, len(failures), len(experiment.runs)
-                shown.show(_moment(counts, clock, executor.running(), out))
+                shown.show(_progress(counts, clock, executor.running(), out))
                 time.sleep(_POLL_S)
     except KeyboardInterrupt:
         shown.note("stopping: every run keeps its state")
@@ -100,10 +100,10 @@ def make_runs(
 def _left_out(folder: Path) -> list[str]:
     """What the run tells of trackers that failed."""
     try:
-        told = read_status(folder).get("left_out", [])
+        left_out = read_status(folder).get("left_out", [])
     except RunFolderError:
         return []
-    return [str(each) for each in told] if isinstance(told, list) else []
+    return [str(each) for each in left_out] if isinstance(left_out, list) else []
 
 
 def write_experiment(experiment: Experiment, out: Path, command: str | None, runs: Path) -> None:
@@ -174,7 +174,7 @@ class _Clock:
         return done / self._whole, self._pace.left(self._whole)
 
 
-def _moment(counts: tuple[int, int, int], clock: _Clock, running: Sequence[RunSpec], out: Path) -> display.Moment:
+def _progress(counts: tuple[int, int, int], clock: _Clock, running: Sequence[RunSpec], out: Path) -> display.Progress:
     """Where an experiment is: runs done, those running with their returns, and the time left."""
     (done, failed, total), (share, left) = counts, clock.read()
     parts = [f"{done} of {total} runs done, {100 * share:.0f}% of the work"]
@@ -187,4 +187,4 @@ def _moment(counts: tuple[int, int, int], clock: _Clock, running: Sequence[RunSp
     line = ", ".join(parts)
     if rows:
         line += "; running: " + ", ".join(f"{name} {part}" for name, part, _ in rows)
-    return display.Moment(line, share, ("running", "done", "return"), rows)
+    return display.Progress(line, share, ("running", "done", "return"), rows)

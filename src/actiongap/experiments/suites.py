@@ -73,8 +73,10 @@ class Suite:
         """The runs, cut to size: fewer steps, fewer seeds, some of the environments; and with more callbacks."""
         chosen = self.environments if environments is None else _chosen(environments, self.environments)
         chosen_seeds = range(self.seeds if seeds is None else seeds)
-        told = dict.fromkeys([*self.callbacks, *callbacks])
-        runs = expand(chosen, self.algorithms, chosen_seeds, steps or self.steps, self.vary, self.set, tuple(told))
+        all_callbacks = dict.fromkeys([*self.callbacks, *callbacks])
+        runs = expand(
+            chosen, self.algorithms, chosen_seeds, steps or self.steps, self.vary, self.set, tuple(all_callbacks)
+        )
         scores = {name: self.paper_scores[name] for name in chosen if name in self.paper_scores}
         return Experiment(self.title, runs, self.baseline, self.checks, scores)
 

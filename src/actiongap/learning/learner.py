@@ -153,7 +153,7 @@ class Learner:
         greedy = jnp.argmax(q_target, axis=-1)
         non_greedy = batch.action != greedy
         kept = pick(operator.kept(q_target), batch.action)
-        cut = pick(operator.cut(q_target, scale=scale), batch.action)
+        capped = pick(operator.capped(q_target, scale=scale), batch.action)
         return Metrics(
             loss=self._loss(taken - target, None),
             value=jnp.mean(best),
@@ -163,7 +163,7 @@ class Learner:
             kept=jnp.sum(kept & non_greedy, dtype=q.dtype),
             non_greedy=jnp.sum(non_greedy, dtype=q.dtype),
             gap_movement=scale,
-            capped=jnp.sum(cut & non_greedy, dtype=q.dtype),
+            capped=jnp.sum(capped & non_greedy, dtype=q.dtype),
             agreement=jnp.mean(jnp.argmax(q, axis=-1) == greedy, dtype=q.dtype),
         )
 

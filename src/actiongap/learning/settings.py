@@ -161,9 +161,9 @@ def override(base: Settings, overrides: Mapping[str, Any]) -> Settings:
     return replace(base, **changed)
 
 
-def complete(kept: Mapping[str, Any]) -> dict[str, Any]:
+def complete(recorded: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that an older run kept, under today's names; those that it could not know at what they were then."""
-    renamed = {_RENAMED.get(name, name): value for name, value in kept.items()}
+    renamed = {_RENAMED.get(name, name): value for name, value in recorded.items()}
     return {name: value for name, value in _ADDED_LATER.items() if name not in renamed} | renamed
 
 
@@ -172,7 +172,7 @@ def preset_of(environment_name: str | None) -> str:
     return "general" if environment_name is None else catalogue.preset(environment_name)
 
 
-class Row(NamedTuple):
+class SettingRow(NamedTuple):
     """A setting on an environment."""
 
     name: str
@@ -181,13 +181,13 @@ class Row(NamedTuple):
     meaning: str
 
 
-def describe(environment_name: str | None = None, preset: str | None = None) -> list[Row]:
+def describe(environment_name: str | None = None, preset: str | None = None) -> list[SettingRow]:
     """Every setting with its value on an environment (or of a preset), where that is from, and what it means."""
     chosen = preset or preset_of(environment_name)
     settings = override(GENERAL, {"preset": chosen})
     sources = {name: source for source, values in presets.ALL[chosen].items() for name in values}
     return [
-        Row(name, getattr(settings, name), sources.get(name, "default"), each.metadata["meaning"])
+        SettingRow(name, getattr(settings, name), sources.get(name, "default"), each.metadata["meaning"])
         for name, each in _FIELDS.items()
     ]
 

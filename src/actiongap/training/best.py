@@ -38,7 +38,7 @@ class Best:
     network: Any
     """The online network's parameters, as arrays of NumPy."""
 
-    def told(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """All but the network."""
         return {"step": self.step, "evaluation_return": self.evaluation_return, "reward_min": self.reward_min}
 
@@ -50,13 +50,17 @@ def is_better(evaluation_return: float, than: Best | None) -> bool:
 
 def of_checkpoint(best: Best | None) -> tuple[dict[str, Any], dict[str, Any]]:
     """What a checkpoint keeps of it: metadata, and trees of arrays by their prefix."""
-    return ({}, {}) if best is None else ({_KEY: best.told()}, {_IN_CHECKPOINT: best.network})
+    return ({}, {}) if best is None else ({_KEY: best.metadata()}, {_IN_CHECKPOINT: best.network})
 
 
-def from_checkpoint(arrays: dict[str, np.ndarray], kept: Mapping[str, Any], like: Any, path: Path) -> Best | None:
+def from_checkpoint(arrays: dict[str, np.ndarray], metadata: Mapping[str, Any], like: Any, path: Path) -> Best | None:
     """The one that a checkpoint kept, whose arrays are taken out of the others; `like` is a network's structure."""
     own = {name: arrays.pop(name) for name in list(arrays) if is_of_best(name)}
-    return Best(**kept[_KEY], network=checkpoint.arrange(own, like, path, _IN_CHECKPOINT)) if _KEY in kept else None
+    return (
+        Best(**metadata[_KEY], network=checkpoint.arrange(own, like, path, _IN_CHECKPOINT))
+        if _KEY in metadata
+        else None
+    )
 
 
 def is_of_best(name: str) -> bool:
@@ -69,7 +73,7 @@ def write(path: Path, best: Best | None) -> None:
     if best is None:
         path.unlink(missing_ok=True)
     else:
-        checkpoint.save(path, best.network, best.told(), keep_previous=False)
+        checkpoint.save(path, best.network, best.metadata(), keep_previous=False)
 
 
 def read(task: Task, folder: Path) -> Best:
@@ -79,6 +83,6 @@ def read(task: Task, folder: Path) -> Best:
         raise RunFolderError(f"{folder} has kept no best network: train with keep_best=true to have one")
     if not path.exists():
         raise RunFolderError(f"{folder} has no best network yet: run its command again, up to an evaluation")
-    arrays, kept = checkpoint.read(path)
+    arrays, metadata = checkpoint.read(path)
     like = jax.eval_shape(task.program.init_learner, jax.ShapeDtypeStruct((), np.uint32)).online
-    return Best(**kept, network=checkpoint.arrange(arrays, like, path))
+    return Best(**metadata, network=checkpoint.arrange(arrays, like, path))

@@ -25,6 +25,6 @@ def stream_key(seed: jax.Array, stream: Stream, step: jax.Array | int) -> jax.Ar
     return jax.random.fold_in(jax.random.fold_in(jax.random.key(seed, impl="threefry2x32"), int(stream)), step)
 
 
-def environment_seed(seed: Any, stream: Stream, *numbers: int) -> int:
+def environment_seed(seed: Any, stream: Stream, *words: int) -> int:
     """The seed of an environment outside of JAX: another for each purpose and step."""
-    return int(np.random.SeedSequence([int(seed), int(stream), *numbers]).generate_state(1, np.uint64)[0])
+    return int(np.random.SeedSequence([int(seed), int(stream), *words]).generate_state(1, np.uint64)[0])

@@ -82,8 +82,10 @@ def save(
                 raise OSError("what was read back is not what was written")
     except OSError as error:
         partial.unlink(missing_ok=True)
-        kept = "the last good one is kept" if exists(path) else "there is none yet"
-        raise CheckpointError(f"could not write the checkpoint {path}: {error.strerror or error}; {kept}") from error
+        remaining = "the last good one is kept" if exists(path) else "there is none yet"
+        raise CheckpointError(
+            f"could not write the checkpoint {path}: {error.strerror or error}; {remaining}"
+        ) from error
     # A damaged checkpoint must never take the place of a good previous one.
     if keep_previous and path.exists() and _is_whole(path):
         os.replace(path, previous(path))
@@ -263,8 +265,8 @@ def _is_whole(path: Path) -> bool:
 
 
 def _signature(path: Path) -> tuple[int, ...]:
-    told = os.stat(path)
-    return told.st_ino, told.st_size, told.st_mtime_ns
+    stat = os.stat(path)
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 def _flush_folder(folder: Path) -> None:

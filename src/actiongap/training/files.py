@@ -70,8 +70,8 @@ def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file, without its checksum, which must be right if it is there."""
     try:
         content = json.loads(read_bytes(path, LARGEST_JSON_BYTES).decode("utf-8"))
-        told = content.pop(CHECKSUM, None) if isinstance(content, dict) else None
-        is_changed = told is not None and told != _checksum(content)
+        expected = content.pop(CHECKSUM, None) if isinstance(content, dict) else None
+        is_changed = expected is not None and expected != _checksum(content)
     except FileError:
         raise
     except RecursionError:

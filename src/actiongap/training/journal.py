@@ -20,7 +20,7 @@ from actiongap.custom_operators import name_of
 from actiongap.training import best, rows, tables
 from actiongap.training.best import Best
 from actiongap.training.callbacks import Callback, TrackerFailedError, ends
-from actiongap.training.display import Display, Moment, Pace
+from actiongap.training.display import Display, Pace, Progress
 from actiongap.training.evaluation import Episodes
 from actiongap.training.files import FileError
 from actiongap.training.rows import Row
@@ -62,12 +62,12 @@ class History:
         }
 
     @staticmethod
-    def read(folder: Path, kept: Mapping[str, Any]) -> History:
+    def read(folder: Path, metadata: Mapping[str, Any]) -> History:
         """The rows that a checkpoint knows of, as the folder's tables have them; refused where they were changed.
 
         What stands in the tables beyond them does not matter.
         """
-        count = kept["rows"]
+        count = metadata["rows"]
         metrics = _read(folder / "metrics.csv", count)
         if len(metrics) < count:
             raise RunFolderError(
@@ -81,16 +81,16 @@ class History:
             )
         last = None
         # A row of the end that the checkpoint knows of must be readable, too; what else stands there does not matter.
-        beyond = _read(folder / "metrics.csv", count + 1, lenient="last_digest" not in kept)[count:]
-        if beyond and beyond[0]["step"] == kept["step"]:
+        beyond = _read(folder / "metrics.csv", count + 1, lenient="last_digest" not in metadata)[count:]
+        if beyond and beyond[0]["step"] == metadata["step"]:
             last = beyond[0]
-            if _digest([last]) != kept.get("last_digest", _digest([last])):
+            if _digest([last]) != metadata.get("last_digest", _digest([last])):
                 raise _changed(folder / "metrics.csv", last)
-        elif "last_digest" in kept:
+        elif "last_digest" in metadata:
             _refuse_loss(folder)
         end = metrics[-1]["step"] if metrics else -1
         # A checkpoint of version 0.1 does not tell how many episodes there were.
-        episodes = _read(folder / "episodes.csv", kept.get("episodes", math.inf), end, "episodes" not in kept)
+        episodes = _read(folder / "episodes.csv", metadata.get("episodes", math.inf), end, "episodes" not in metadata)
         for before, after in itertools.pairwise(episodes):
             if after["step"] < before["step"]:
                 raise _changed(folder / "episodes.csv", after)
@@ -100,7 +100,7 @@ class History:
             ("episodes.csv", "episodes_digests", [by_step.get(row["step"], []) for row in metrics]),
         )
         for name, key, found in checked:
-            for row, digest, part in zip(metrics, kept.get(key, ()), found, strict=False):
+            for row, digest, part in zip(metrics, metadata.get(key, ()), found, strict=False):
                 if _digest(part) != digest:
                     raise _changed(folder / name, row)
         return History(metrics, episodes, last)
@@ -215,7 +215,7 @@ class Journal:
             "" if row is None else _summary(row),
         ]
         line = "  ".join(part for part in parts if part)
-        self.display.show(Moment(line, step / max(self._stop, 1), important=step >= self._stop, **table))
+        self.display.show(Progress(line, step / max(self._stop, 1), important=step >= self._stop, **table))
 
     def set_status(self, status: str, step: int, reward_min: float, message: str | None = None, **more: Any) -> None:
         """Write status.json."""
@@ -235,13 +235,13 @@ class Journal:
             return
         when = f"before step {step:,}" if diverged_at is None else f"at step {diverged_at:,}"
         last = self.history.rows[-1]["step"] if self.history.rows else None
-        kept = "" if last is None else f"; the rows up to step {int(last):,} are kept"
+        remaining = "" if last is None else f"; the rows up to step {int(last):,} are kept"
         raise TrainingDivergedError(
-            f"the loss became NaN or infinite {when}{kept}. Try a smaller learning_rate, or a gradient_norm_clip"
+            f"the loss became NaN or infinite {when}{remaining}. Try a smaller learning_rate, or a gradient_norm_clip"
         )
 
     @contextmanager
-    def telling_the_end(self, position: Any) -> Iterator[None]:
+    def recording_status(self, position: Any) -> Iterator[None]:
         """While inside, the run goes on. However it ends, that is told. `position` has the step and reward_min.
 
         `TrainingInterrupted` is raised by who was asked to stop.
@@ -265,17 +265,19 @@ class Journal:
             self.display.close()
             known = len(self._left_out)
             try:
-                self.set_status(status, position.step, float(position.reward_min), message, **position.told())
+                self.set_status(status, position.step, float(position.reward_min), message, **position.status_fields())
             except ValueError:
                 # A full disk, most likely, which is already being told; it must not hide the first error.
                 if status != "failed":
                     raise
-            self._tell_the_end(status)
+            self._report_end(status)
             if len(self._left_out) > known:
                 with suppress(ValueError):
-                    self.set_status(status, position.step, float(position.reward_min), message, **position.told())
+                    self.set_status(
+                        status, position.step, float(position.reward_min), message, **position.status_fields()
+                    )
 
-    def _tell_the_end(self, status: str) -> None:
+    def _report_end(self, status: str) -> None:
         for callback in list(self._callbacks):
             try:
                 callback.on_end(status)

@@ -94,12 +94,12 @@ class RunFolder:
             timing = tables.read(self.path / "timing.csv")
         except FileError:
             timing = []  # how long something took never stands in the way
-        kept = {
+        tables_of_run = {
             "metrics.csv": metrics,
             "episodes.csv": episodes,
             "timing.csv": [r for r in timing if r["step"] <= last],
         }
-        for name, rows in kept.items():
+        for name, rows in tables_of_run.items():
             self._guard(name, tables.rewrite, rows)
 
     def add(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -164,11 +164,11 @@ def refuse_other_settings(folder: str | Path, identity: Mapping[str, Any]) -> No
 
 def read_settings(folder: str | Path) -> dict[str, Any]:
     """What the run was asked to do. What came later is as it was before: see `settings.complete`."""
-    kept = _read_json(Path(folder) / "settings.json", "the folder of a run")
+    record = _read_json(Path(folder) / "settings.json", "the folder of a run")
     for name in ("settings", "operator"):
-        if not isinstance(kept.get(name, {}), dict):
+        if not isinstance(record.get(name, {}), dict):
             raise RunFolderError(f"{Path(folder) / 'settings.json'}: its {name} is no JSON object")
-    return _complete(kept)
+    return _complete(record)
 
 
 def _complete(record: dict[str, Any]) -> dict[str, Any]:
@@ -192,8 +192,8 @@ def read_status(folder: str | Path) -> dict[str, Any]:
 def refuse_changed_metrics(folder: str | Path, status: Mapping[str, Any]) -> None:
     """Raise where metrics.csv is not what the run wrote, if its status, as `read_status` gave it, tells that."""
     path = Path(folder) / "metrics.csv"
-    told = status.get(_METRICS_CHECKSUM)
-    if told is None or told == tables.checksum(path):
+    expected = status.get(_METRICS_CHECKSUM)
+    if expected is None or expected == tables.checksum(path):
         return
     if read_status(folder) == status:  # else the run has just been gone on with
         raise RunFolderError(

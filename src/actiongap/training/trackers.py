@@ -43,12 +43,12 @@ class Tracker:
         self._is_open = False
 
     def on_row(self, step: int, row: Mapping[str, Any]) -> None:
-        numbers = {name: float(value) for name, value in row.items() if name != "step" and value is not None}
+        metrics = {name: float(value) for name, value in row.items() if name != "step" and value is not None}
         with self._failing():
             if not self._is_open:
                 self.open(step)
                 self._is_open = True
-            self.log(step, numbers)
+            self.log(step, metrics)
 
     def on_end(self, status: str) -> None:
         if self._is_open:
@@ -59,7 +59,7 @@ class Tracker:
         """Begin, or go on from this step."""
         raise NotImplementedError
 
-    def log(self, step: int, numbers: Mapping[str, float]) -> None:
+    def log(self, step: int, metrics: Mapping[str, float]) -> None:
         """Hand on one row."""
         raise NotImplementedError
 
@@ -107,8 +107,8 @@ class TensorBoard(Tracker):
         folder = str(self.folder / self.name)
         self._writer = self.package.SummaryWriter(folder, purge_step=step, filename_suffix=f".{step:012}")
 
-    def log(self, step: int, numbers: Mapping[str, float]) -> None:
-        for name, value in numbers.items():
+    def log(self, step: int, metrics: Mapping[str, float]) -> None:
+        for name, value in metrics.items():
             self._writer.add_scalar(name, value, step)
         self._writer.flush()
 
@@ -143,9 +143,9 @@ class WeightsAndBiases(Tracker):
         taken = inspect.signature(self.package.init).parameters
         self._run = self.package.init(**{name: value for name, value in wanted.items() if name in taken})
 
-    def log(self, step: int, numbers: Mapping[str, float]) -> None:
+    def log(self, step: int, metrics: Mapping[str, float]) -> None:
         # A row that it has already, from before the run was cut, is the same, and left out by it.
-        self._run.log(dict(numbers), step=step)
+        self._run.log(dict(metrics), step=step)
 
     def close(self, status: str) -> None:
         summary: Any = getattr(self._run, "summary", None)
@@ -171,10 +171,10 @@ class MLflow(Tracker):
             self._client.log_batch(known_as, params=parameters)
         self._run_id: str = known_as
 
-    def log(self, step: int, numbers: Mapping[str, float]) -> None:
+    def log(self, step: int, metrics: Mapping[str, float]) -> None:
         now = round(time.time() * 1000)
-        metrics = [self.package.entities.Metric(name, value, now, step) for name, value in numbers.items()]
-        self._client.log_batch(self._run_id, metrics=metrics)
+        logged = [self.package.entities.Metric(name, value, now, step) for name, value in metrics.items()]
+        self._client.log_batch(self._run_id, metrics=logged)
 
     def close(self, status: str) -> None:
         self._client.set_tag(self._run_id, "status", status)

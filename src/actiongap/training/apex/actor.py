@@ -99,7 +99,7 @@ class Actor:
             self._returns[over] = 0
             reward_min = min(reward_min, float(np.min(transition.reward)))
             taken += int(np.sum(transition.valid))
-        block = self._recorder.cut()
+        block = self._recorder.take_block()
         if block is not None and self._prioritised:
             block = block._replace(td_error=self._guess(block, operator))
         return block, Played(taken, returns, reward_min, version)

@@ -135,7 +135,10 @@ class Driver:
         return [*self._actors.actors, *self._replay.shards, self._evaluations.evaluator]
 
     def _processes(self) -> dict[str, Any]:
-        return {**self._context.state.told(), "processes": {each.name: each.process for each in self._members()}}
+        return {
+            **self._context.state.status_fields(),
+            "processes": {each.name: each.process for each in self._members()},
+        }
 
     def _of_timing(self) -> dict[str, Any]:
         """What timing.csv tells beside the usual; and a moment to renew status.json."""

@@ -42,7 +42,7 @@ def train(
             compilation.use_cache()
             state = states.load(task, None if folder is None else folder.path)
             journal = Journal(task, state.history, folder, display.make(progress), callbacks)
-            with journal.telling_the_end(state):
+            with journal.recording_status(state):
                 _drive(ray, task, state, stop, journal, checkpoint_seconds)
             return state
         finally:

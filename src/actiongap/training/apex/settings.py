@@ -101,10 +101,10 @@ def describe(apex: ApexSettings) -> dict[str, Any]:
     return {_PREFIX + name: value for name, value in asdict(apex).items() if name not in _OF_THE_MOMENT} | _UNSURE
 
 
-def split(kept: dict[str, Any]) -> tuple[ApexSettings | None, dict[str, Any]]:
+def split(recorded: dict[str, Any]) -> tuple[ApexSettings | None, dict[str, Any]]:
     """The settings of a run's folder, apart: those of Ape-X, or None if it was none, and the others."""
-    others = {name: value for name, value in kept.items() if not name.startswith(_PREFIX) and name not in _UNSURE}
-    ours = {name.removeprefix(_PREFIX): value for name, value in kept.items() if name.startswith(_PREFIX)}
+    others = {name: value for name, value in recorded.items() if not name.startswith(_PREFIX) and name not in _UNSURE}
+    ours = {name.removeprefix(_PREFIX): value for name, value in recorded.items() if name.startswith(_PREFIX)}
     return (ApexSettings(**ours) if ours else None), others
 
 

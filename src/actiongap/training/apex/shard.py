@@ -141,22 +141,22 @@ class Shard:
             "weight": np.zeros(0) if self._tree is None else self._tree.get(place),
             "sizes": np.array(self._sizes, np.int64).reshape(-1, 2),
         }
-        told = {
+        metadata = {
             "arrays": {name: [array.dtype.name, list(array.shape)] for name, array in arrays.items()},
             "generator": self._generator.bit_generator.state,
             "oldest": [self._oldest, self._oldest_frame],
         }
-        checkpoint.save(path, arrays, told)
+        checkpoint.save(path, arrays, metadata)
 
     def load(self, path: str) -> int:
         """Go on from what was saved, in an empty shard; gives the size. All draws to come are the same."""
         if not Path(path).exists():
             raise checkpoint.CheckpointError(f"there is no saved shard at {path}")
-        told = checkpoint.load_metadata(path)
-        like = {name: np.empty(shape, dtype) for name, (dtype, shape) in told["arrays"].items()}
+        metadata = checkpoint.load_metadata(path)
+        like = {name: np.empty(shape, dtype) for name, (dtype, shape) in metadata["arrays"].items()}
         arrays, _ = checkpoint.load(path, like)
-        self._generator.bit_generator.state = told["generator"]
-        self._oldest, self._oldest_frame = told["oldest"]
+        self._generator.bit_generator.state = metadata["generator"]
+        self._oldest, self._oldest_frame = metadata["oldest"]
         self._next = self._oldest + len(arrays["action"])
         self._next_frame = self._oldest_frame + len(arrays["frames"])
         place = np.arange(self._oldest, self._next) % self._capacity
