@@ -213,7 +213,7 @@ def test_what_is_refused_before_a_run_starts():
         (by_numpy, {}, "by_numpy cannot be compiled"),
         (soft_gate, {"clip_ratio": 0.9}, "has no number 'clip_ratio'; it has: alpha, width"),
         (lambda q, value, *, gamma=0.9: gamma * q, {}, "gamma: a setting is called so"),
-        (operators.custom(soft_gate, value=lambda q: q.mean(axis=-1)), {"double": True}, "state value of its own"),
+        (operators.custom(soft_gate, value=lambda q: q.mean(axis=-1)), {"double": True}, "its own state value"),
         (lambda q, value: 0 * q, {"apex": "paper"}, "cannot be imported by Ape-X's processes"),
         ("nothing_of_mine:gate", {}, "nothing_of_mine:gate cannot be imported"),
     ]:
@@ -227,7 +227,7 @@ def test_names_lead_to_functions_and_to_what_was_made_of_them(module):
     for name, wrong in [
         ("gates_of_mine:GATE", "gates_of_mine has no 'GATE'"),
         ("gates_of_mine:NUMBER", "is 3; it must be a function"),
-        ("__main__:gate", "put the function into a module"),
+        ("__main__:gate", "put the function in its own module"),
         ("gates_of_mine:", "cannot be imported"),
     ]:
         with pytest.raises(ValueError, match=wrong):

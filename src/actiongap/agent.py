@@ -159,7 +159,7 @@ class Agent:
         stop = self._stop(steps)
         if apex is not None and apex != self._task.apex:
             if self._learned is not None:
-                raise ValueError("this agent has learned in another way: make a new one to learn with these actors")
+                raise ValueError("this agent was trained in another way: make a new one to train it with these actors")
             self._task = dataclasses.replace(self._task, apex=apex)
         if self._task.apex is not None:
             return self._learn_by_apex(stop, out, address, dashboard, progress, callbacks, checkpoint_seconds, command)
@@ -192,7 +192,7 @@ class Agent:
         from actiongap.training.apex import run as apex_run
 
         if self.step and (out is None or self._home != Path(out).resolve()):
-            raise ValueError("an agent that learns by Ape-X goes on in its own folder: give it as out=...")
+            raise ValueError("an agent trained with Ape-X continues in its own folder: pass it as out=...")
         state = apex_run.train(
             self._task, stop, out, address, dashboard, progress, callbacks, checkpoint_seconds, command
         )
@@ -241,7 +241,7 @@ class Agent:
     def save(self, folder: str | Path) -> None:
         """Keep the agent in a folder, with all that it takes to go on learning."""
         if self._task.apex is not None:
-            raise ValueError("an agent that learns by Ape-X is kept by the folder given to learn")
+            raise ValueError("an agent trained with Ape-X is saved in the folder passed to learn")
         self._refuse_what_cannot_go_on()
         opened = self._open(Path(folder))
         try:
@@ -292,14 +292,14 @@ class Agent:
         steps = self.settings.training_steps if steps is None else steps
         stop = self.step + _whole("steps", steps, 0)
         if stop >= 2**31:
-            raise ValueError(f"{stop:,} steps in all are more than the counters hold; at most 2^31 - 1")
+            raise ValueError(f"{stop:,} steps in total are more than the counters hold; the limit is 2^31 - 1")
         return stop
 
     def _refuse_what_cannot_go_on(self) -> None:
         if self._learned is not None and not self._learned.goes_on:
             raise ValueError(
-                f"this agent is the best network of {self._home}, without what it takes to learn or to be saved: "
-                "load the run without best to go on with it; export writes the network"
+                f"this agent is the best network of {self._home}, without the state needed to learn or to be saved: "
+                "load the run without best to continue training; export writes the network"
             )
 
     def _current(self) -> _Learned:
@@ -319,8 +319,8 @@ class Agent:
             training, history = loop.load(self._task, self._home)
             if self.step and training.step != self.step:
                 raise RunFolderError(
-                    f"{self._home} has gone on to step {training.step:,}, and this agent is at step {self.step:,}: "
-                    "go on with Agent.load"
+                    f"{self._home} has continued to step {training.step:,}, and this agent is at step {self.step:,}: "
+                    "continue with Agent.load"
                 )
             return training, history
         return loop.start(self._task), History()
@@ -335,7 +335,7 @@ class Agent:
                 if self._home != home or saved_step > self.step:
                     raise RunFolderError(
                         f"{path} has a run at step {saved_step:,}, which is not where this agent came from: "
-                        f"name a new folder, or go on with Agent.load({str(path)!r})"
+                        f"choose a new folder, or continue with Agent.load({str(path)!r})"
                     )
             if not self.step:
                 self._training = None  # a new agent takes up what is there
@@ -384,8 +384,8 @@ def _whole(name: str, value: Any, least: int) -> int:
 def _converted(observation: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Of the type that the network was trained on. An image in [0, 1] in place of one in 0..255 would become black."""
     if observation.dtype.kind not in "fiub" or (observation.dtype.kind == "f" and not np.isfinite(observation).all()):
-        raise ValueError("the observation holds what is no finite number")
+        raise ValueError("the observation has an entry that is not a finite number")
     converted = observation.astype(dtype)
     if dtype.kind in "iub" and not np.array_equal(converted, observation):
-        raise ValueError(f"the observation is of {observation.dtype}, and not all of it is {dtype}, as it must be")
+        raise ValueError(f"the observation is {observation.dtype}, and not all of it can be {dtype}, as required")
     return converted

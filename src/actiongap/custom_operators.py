@@ -136,7 +136,7 @@ def from_name(name: str) -> Operator:
     if isinstance(found, CustomOperator):
         return _make(found.functions, name, tuple(found))  # type: ignore[arg-type]
     if isinstance(found, Operator) or not callable(found):
-        raise NotImportableError(f"{name} is {found!r}; it must be a function, or what operators.custom made of one")
+        raise NotImportableError(f"{name} is {found!r}; it must be a function, or an operator made by operators.custom")
     functions = Functions(found)
     return _make(functions, name, _defaults(functions, {}))
 
@@ -198,14 +198,16 @@ def _defaults(functions: Functions, given: Mapping[str, Any]) -> dict[str, Any]:
     """The numbers with their defaults, or as given."""
     name, numbers = name_of(functions.gap_term), _numbers(functions)
     if name.rpartition(":")[2] in FAMILY:
-        raise ValueError(f"{name} is called as a member of the family is: give the function another name")
+        raise ValueError(f"{name} is the name of a built-in operator: rename the function")
     for number in given:
         if number not in numbers:
             raise ValueError(f"{name} has no number {number!r}; it has: {', '.join(numbers) or 'none'}")
     chosen = {number: given.get(number, default) for number, default in numbers.items()}
     missing = [number for number, value in chosen.items() if value is inspect.Parameter.empty]
     if missing:
-        raise ValueError(f"{name} has no default for {', '.join(missing)}: give it, or write {missing[0]}=... there")
+        raise ValueError(
+            f"{name} has no default for {', '.join(missing)}: pass a value, or write {missing[0]}=... in the function"
+        )
     return {number: _number(name, number, value) for number, value in chosen.items()}
 
 
@@ -222,11 +224,11 @@ def _numbers(functions: Functions) -> dict[str, Any]:
         for parameter in list(parameters.values())[len(given) :]:
             name = parameter.name
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-                raise ValueError(f"{name_of(function)}: {name} must be an argument with a name: it is a number")
+                raise ValueError(f"{name_of(function)}: {name} must be a named argument: it is a number")
             if role == "gap_term" and name == "scale":
                 continue
             if name.startswith("_") or name == "persistent" or (name not in _FAMILY and hasattr(CustomOperator, name)):
-                raise ValueError(f"{name_of(function)}: no number can be called {name!r}; take another name")
+                raise ValueError(f"{name_of(function)}: no number can be called {name!r}; choose another name")
             if found.get(name, parameter.empty) is parameter.empty:
                 found[name] = parameter.default
     return found
@@ -244,7 +246,7 @@ def _signature(function: Any) -> Mapping[str, inspect.Parameter]:
     try:
         return inspect.signature(function).parameters
     except (TypeError, ValueError):
-        raise ValueError(f"{function!r} is no function whose arguments can be told: write one in Python") from None
+        raise ValueError(f"{function!r} is not a function with a readable signature: write one in Python") from None
 
 
 def _number(owner: str, name: str, value: Any) -> Any:
@@ -270,7 +272,7 @@ def import_by_name(name: str) -> Any:
     """What is at `module:attribute`; looked for also where the program was started."""
     module, _, attribute = name.partition(":")
     if module == "__main__" or "<" in attribute or not (module and attribute):
-        raise NotImportableError(f"{name} cannot be imported: put the function into a module of its own")
+        raise NotImportableError(f"{name} cannot be imported: put the function in its own module")
     if "" not in sys.path and os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # the command line looks where it was started, as `python` does
     try:

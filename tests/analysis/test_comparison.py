@@ -107,7 +107,7 @@ def test_another_baseline(tmp_path: Path) -> None:
     assert improvement[0] < 0
     with pytest.raises(ValueError, match="at is 0; it must be a step"):
         compare(tmp_path, at=0)
-    with pytest.raises(ValueError, match="'pal' is none of the variants: dqn, al"):
+    with pytest.raises(ValueError, match="'pal' is not one of the variants: dqn, al"):
         compare(tmp_path, baseline="pal")
 
 

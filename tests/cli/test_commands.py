@@ -92,11 +92,11 @@ def test_compare_makes_the_grid_and_the_report_and_goes_on(run: Run) -> None:
     words = ["compare", "pixelcopter", "--algos", "dqn", "al", "--seeds", "1", "--steps", "200", "--out", "c"]
     code, out, _ = run(*words, "--set", *TINY)
     assert code == 0
-    assert "c: 2 runs made, 0 were done before, 0 failed" in out
+    assert "c: 2 runs trained, 0 already done, 0 failed" in out
     assert "pixelcopter, at step 200" in out
     code, out, _ = run(*words, "--set", *TINY)
     assert code == 0
-    assert "c: 0 runs made, 2 were done before, 0 failed" in out
+    assert "c: 0 runs trained, 2 already done, 0 failed" in out
 
 
 def write_suite() -> None:
@@ -181,7 +181,7 @@ def test_play_and_random_scores(run: Run) -> None:
         (["train", "pixelcopter", "--algo", "clipal"], "did you mean clip_al"),
         (["train", "pixelcopter", "--set", "learning_rat=1"], "did you mean learning_rate"),
         (["train", "pixelcopter", "--set", "batch_size=1.5"], "batch_size is 1.5; it must be a whole number"),
-        (["train", "pixelcopter", "--actors", "2"], "this is Ape-X's; add --apex"),
+        (["train", "pixelcopter", "--actors", "2"], "only for Ape-X; add --apex"),
         (["evaluate", "nowhere"], "nowhere is not the folder of a run"),
         (["verify", "nowhere"], "nowhere is not the folder of a run"),
         (["report", "nowhere"], "nowhere is not a folder"),

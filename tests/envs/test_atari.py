@@ -344,7 +344,7 @@ def learned_in_two_parts(game: str, folder: Path) -> tuple[Agent, Agent]:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.*cut at")
+@pytest.mark.filterwarnings("ignore:.*stopped at")
 @pytest.mark.parametrize("game", MINIMAL_ACTIONS)
 def test_every_game_is_trained_evaluated_kept_taken_up_again_and_watched(game: str, tmp_path: Path) -> None:
     whole, parts = learned_in_two_parts(game, tmp_path / "run")

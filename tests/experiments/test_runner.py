@@ -113,7 +113,7 @@ def test_a_stop_keeps_everything_and_the_same_command_goes_on(
         process.send_signal(signal.SIGINT)
         errors = process.communicate()[1]
     assert process.returncode != 0
-    assert "stopped with 0 of 2 runs done; the same command goes on" in errors
+    assert "stopped with 0 of 2 runs done; run the same command again to resume" in errors
     assert {json.loads((tmp_path / run.name / "status.json").read_text())["status"] for run in runs} == {"interrupted"}
     with launch(runs, tmp_path) as process:
         assert "made=2" in process.communicate()[0]
@@ -129,7 +129,7 @@ def test_a_worker_that_is_killed_is_started_again(
         os.kill(victim, signal.SIGKILL)
         told, errors = process.communicate()
     assert "made=1" in told
-    assert "died and was started again, 1 times" in errors
+    assert "died and was restarted 1 times" in errors
     assert metrics(tmp_path, runs[:1])[runs[0].name] == whole[runs[0].name]
 
 

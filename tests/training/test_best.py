@@ -134,7 +134,7 @@ def test_it_acts_and_does_not_learn(run: Path, tmp_path: Path) -> None:
 
 def test_a_run_without_one_says_so(tmp_path: Path) -> None:
     quiet(make(keep_best=False), 50, tmp_path)
-    with pytest.raises(RunFolderError, match="kept no best network: train with keep_best=true"):
+    with pytest.raises(RunFolderError, match="has no best network: train with keep_best=true"):
         Agent.load(tmp_path, COINS, best=True)
     with pytest.raises(RunFolderError, match=r"settings\.keep_best was False, now True"):
         quiet(make(), 100, tmp_path)

@@ -125,7 +125,7 @@ def test_lost_rows_are_noticed(run: Path) -> None:
 
 def test_no_number_is_named_by_file_and_line(run: Path) -> None:
     change(run / "metrics.csv", 1, "0,", "x,")
-    with pytest.raises(RunFolderError, match=r"metrics\.csv, line 2: step is 'x', which is no number"):
+    with pytest.raises(RunFolderError, match=r"metrics\.csv, line 2: step is 'x', which is not a number"):
         Agent.load(run, CORRIDOR)
 
 

@@ -69,7 +69,7 @@ def test_asked_to_stop_and_run_again_when_finished(tmp_path: Path, uninterrupted
             process.send_signal(number)
             told = process.stdout.read()
         assert process.returncode == 0
-        assert "run the same command again to go on" in told
+        assert "run the same command again to resume" in told
         status = json.loads((out / "status.json").read_text())
         assert status["status"] == "interrupted"
         assert before < status["step"] < 12_000

@@ -100,7 +100,7 @@ def _finding(comparison: Comparison, environment: str, check: Mapping[str, Any])
         for before, after in itertools.pairwise(values):
             pairs += 1
             right += bool(sign * (np.mean(after) - np.mean(before)) > 0)
-    share = f"{right} of {pairs} neighbouring pairs are so: " if pairs > 1 else ""
+    share = f"{right} of {pairs} neighbouring pairs agree: " if pairs > 1 else ""
     return Finding(check["name"], environment, right == pairs, share + "; ".join(seen))
 
 

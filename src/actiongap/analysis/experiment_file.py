@@ -104,9 +104,9 @@ def _problems(content: Mapping[str, Any]) -> Any:
         elif Path(name).name != name:
             yield f"its run {name!r} is not the name of a folder in it"
         elif not (isinstance(spec.get("environment"), str) and isinstance(spec.get("algorithm"), str)):
-            yield f"its run {name!r} does not tell environment and algorithm"
+            yield f"its run {name!r} lacks environment or algorithm"
         elif not all(type(spec.get(key)) is int for key in ("seed", "steps")):
-            yield f"its run {name!r} does not tell seed and steps as whole numbers"
+            yield f"its run {name!r} lacks seed or steps as whole numbers"
         elif not isinstance(spec.get("overrides", {}), dict):
             yield f"the overrides of its run {name!r} are not an object"
 

@@ -156,7 +156,7 @@ def smallest(
     for row in chosen:
         moment = played[row.episode][row.step]
         if moment.picture is None:
-            raise ValueError(f"{environment.name} gives no pictures: its states are told by their numbers alone")
+            raise ValueError(f"{environment.name} gives no pictures: its states are shown by their values alone")
         values = zip(environment.action_names, moment.q, strict=True)
         cards.append(
             {

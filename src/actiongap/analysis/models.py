@@ -36,7 +36,7 @@ def load(model: str | Path, environment: Any = None) -> Model:
     if ":" in text:
         return _of_function(text)
     raise ValueError(
-        f"{text} is no model: name the folder of a run, a .zip file of Stable-Baselines3, or module:function, which "
+        f"{text} is not a model: give the folder of a run, a .zip file of Stable-Baselines3, or module:function, which "
         "maps a batch of observations to Q-values"
     )
 

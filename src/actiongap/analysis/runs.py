@@ -67,7 +67,7 @@ def find(*folders: Folders) -> list[Run]:
     read, wanted = [], {}
     for folder in named:
         if not folder.is_dir():
-            raise ValueError(f"{folder} is not a folder: name one that holds runs, such as compare's --out")
+            raise ValueError(f"{folder} is not a folder: give one that holds runs, such as compare's --out")
         for path, names in _walk(folder):
             if experiment_file.NAME in names:
                 try:
@@ -118,7 +118,7 @@ def _walk(folder: Path) -> Iterator[tuple[Path, set[str]]]:
             below[:] = [name for name in below if name not in trackers.BUILT_IN]
         below[:] = [name for name in sorted(below) if _is_new(os.path.join(path, name), seen)]
         if len(seen) > _MOST_FOLDERS:
-            raise ValueError(f"{folder} holds more than {_MOST_FOLDERS:,} folders: name one that holds only runs")
+            raise ValueError(f"{folder} holds more than {_MOST_FOLDERS:,} folders: give one that holds only runs")
         if is_empty and here != folder and not (here.parent / "status.json").exists():
             yield here, {"status.json"}  # a run that never began
         yield here, set(names)
@@ -185,7 +185,7 @@ def _read_status(path: Path) -> _Status:
         return _Status(UNREADABLE, 0, str(error))
     status, step, message = content.get("status"), content.get("step"), content.get("message")
     if not isinstance(status, str) or type(step) is not int or step < 0:
-        return _Status(UNREADABLE, 0, f"{path / 'status.json'} does not tell the status and the step")
+        return _Status(UNREADABLE, 0, f"{path / 'status.json'} lacks `status` or `step`")
     try:
         refuse_changed_metrics(path, content)
     except (RunFolderError, FileError) as error:
@@ -198,15 +198,15 @@ def _problem_of(settings: Mapping[str, Any]) -> str | None:
     """What is wrong with the content of settings.json, as far as it is used here."""
     names = [settings.get(key) for key in ("environment", "algorithm")]
     if not all(isinstance(name, str) for name in names) or type(settings.get("seed")) is not int:
-        return "does not tell environment, algorithm and seed"
+        return "lacks environment, algorithm or seed"
     for key in ("operator", "settings"):
         content = settings.get(key, {})
         if not isinstance(content, dict):
-            return f"has a {key} that is no JSON object"
+            return f"has a {key} that is not a JSON object"
         for name, value in content.items():
             parts = value if isinstance(value, list) else [value]
             if not all(part is None or isinstance(part, str | int | float) for part in parts):
-                return f"has a {key} whose {name} is neither a number nor a text"
+                return f"has a {key} whose {name} is neither a number nor a string"
     return None
 
 

@@ -23,7 +23,7 @@ from actiongap.analysis.headline import best_of, best_overall, number
 from actiongap.analysis.scores import LAST
 from actiongap.training.metrics import CURVES
 
-_BOLD = "Bold: told apart from all others (95% interval of the difference, at least 3 runs each)."
+_BOLD = "Bold: separated from all others (95% interval of the difference, at least 3 runs each)."
 NOTHING = "\N{EN DASH}"
 """In place of a number that is not known."""
 

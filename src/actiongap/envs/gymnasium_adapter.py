@@ -47,7 +47,7 @@ class ById:
                 import_module(module)
             return gymnasium.make(self.name, disable_env_checker=True, **modes)
         except gymnasium.error.DependencyNotInstalled as error:
-            raise MissingPackageError(f"{self.name} needs something that is not installed: {error}") from error
+            raise MissingPackageError(f"{self.name} needs a package that is not installed: {error}") from error
         except gymnasium.error.Error as error:
             raise UnusableEnvironmentError(f"{self.name} could not be made: {error}") from error
         except ImportError as error:
@@ -67,7 +67,7 @@ class CopyOf:
             spec = self.instance.spec
             made = "MyEnv()" if spec is None else f"gymnasium.make({spec.id!r})"
             raise UnusableEnvironmentError(
-                f"{self.instance} cannot be copied ({error}), and training and evaluation each play in copies.\n"
+                f"{self.instance} cannot be copied ({error}), and training and evaluation use copies.\n"
                 f"Give a function that makes it, as in Agent(..., lambda: {made})."
             ) from error
 
@@ -308,7 +308,7 @@ def _picture(environment: Made, name: str) -> np.ndarray | None:
         rendered: Any = environment.render()
     except gymnasium.error.DependencyNotInstalled as error:
         raise MissingPackageError(
-            f"pictures of {name} need what is not installed ({error}).\nTry: pip install 'actiongap[render]'"
+            f"pictures of {name} need a package that is not installed ({error}).\nTry: pip install 'actiongap[render]'"
         ) from error
     if isinstance(environment, VectorEnv) and rendered is not None:
         rendered = rendered[0]

@@ -155,9 +155,9 @@ def _error(code: int, each: _Process) -> str | None:
     if code == 0:
         return not_done(each.spec, each.folder)
     if _died(code):
-        return f"it died {each.retries + 1} times (exit code {code}), the last time for good: out of memory, or killed"
+        return f"it died {each.retries + 1} times (exit code {code}), and is given up: out of memory, or killed"
     if code == worker.INTERRUPTED:
-        return "it was stopped from outside; its state is kept"
+        return "it was stopped from outside; its state is saved"
     lines = each.log.read_text("utf-8", "replace").strip().splitlines() if each.log.exists() else []
     return lines[-1] if lines else f"it ended with exit code {code}"
 
@@ -166,4 +166,4 @@ def not_done(spec: RunSpec, folder: Path) -> str | None:
     """Why a run that ended without an error does not count as made; None if it does."""
     if is_done(spec, folder.parent):
         return None
-    return f"its process ended before all {spec.steps:,} steps were made, without an error: does the environment exit?"
+    return f"its process ended before all {spec.steps:,} steps were done, without an error: does the environment exit?"

@@ -142,7 +142,7 @@ def refuse_too_many(runs: int, vary: Mapping[str, Sequence[Any]]) -> None:
     """Raise where so many runs, each with all combinations of the varied numbers, are more than anybody means."""
     count = runs * math.prod(len(values) for values in vary.values())
     if count > MOST_RUNS:
-        raise ValueError(f"these are {count:,} runs, and at most {MOST_RUNS:,} are made at once: vary fewer values")
+        raise ValueError(f"these are {count:,} runs, more than the limit of {MOST_RUNS:,}: vary fewer values")
 
 
 def is_done(spec: RunSpec, out: Path) -> bool:
@@ -177,7 +177,7 @@ def _refuse_repeats(**lists: Sequence[Any]) -> None:
             raise ValueError(f"{name}: there must be at least one")
         repeated = {str(value) for value in values if list(values).count(value) > 1}
         if repeated:
-            raise ValueError(f"{name}: {', '.join(sorted(repeated))} is there more than once")
+            raise ValueError(f"{name}: {', '.join(sorted(repeated))} appears more than once")
 
 
 def _short(value: Any) -> str:

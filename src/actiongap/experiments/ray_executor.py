@@ -81,7 +81,7 @@ class RayCluster:
         except exceptions.RayTaskError as error:
             return str(error.cause)
         except (exceptions.WorkerCrashedError, exceptions.NodeDiedError, exceptions.OutOfMemoryError) as error:
-            return f"it died {self._retries + 1} times, the last time for good ({type(error).__name__})"
+            return f"it died {self._retries + 1} times, and is given up ({type(error).__name__})"
         except exceptions.RayError as error:
             return f"{type(error).__name__}: {str(error).splitlines()[0]}"
         _write(files, folder)

@@ -74,7 +74,7 @@ def make_runs(
                     executor.start(spec, out / spec.name)
                 for ended in executor.ended():
                     if ended.retries:
-                        shown.note(f"{ended.spec.name} died and was started again, {ended.retries} times")
+                        shown.note(f"{ended.spec.name} died and was restarted {ended.retries} times")
                     for problem in _left_out(out / ended.spec.name):
                         shown.note(f"{ended.spec.name}: {problem}")
                     if ended.error is None:
@@ -86,10 +86,10 @@ def make_runs(
                 shown.show(_progress(counts, clock, executor.running(), out))
                 time.sleep(_POLL_S)
     except KeyboardInterrupt:
-        shown.note("stopping: every run keeps its state")
+        shown.note("stopping: every run saves its state")
         executor.stop()
         raise ExperimentInterrupted(
-            f"stopped with {skipped + made} of {len(experiment.runs)} runs done; the same command goes on"
+            f"stopped with {skipped + made} of {len(experiment.runs)} runs done; run the same command again to resume"
         ) from None
     finally:
         shown.close()

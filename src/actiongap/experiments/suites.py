@@ -9,7 +9,7 @@ steps         environment steps of each run; by default the paper's for each env
 baseline      the algorithm that others are compared with
 vary          a table: a number's name -> the values to try, all combinations
 set           a table: settings that differ from the defaults
-callbacks     names of what each run tells: trackers, or module:attribute of one's own (see training/trackers.py)
+callbacks     callbacks of each run: trackers, or your own module:attribute (see training/trackers.py)
 checks        a list of tables: what the runs are to show (see analysis/checks.py)
 paper_scores  a table of tables: environment -> algorithm -> the paper's own improvement over the baseline, in percent
 
@@ -99,7 +99,9 @@ def load(name_or_path: str | Path) -> Suite:
         return parse(text, path.stem, str(path))
     name = str(name_or_path)
     if name not in names():
-        raise SuiteError(f"no suite is called {name!r}{_near(name, names())}; a file of one's own ends in .toml")
+        raise SuiteError(
+            f"no suite is called {name!r}{_near(name, names())}; your own suite is a file that ends in .toml"
+        )
     return parse((_shipped() / f"{name}.toml").read_text(encoding="utf-8"), name, f"{name}.toml")
 
 
@@ -200,7 +202,7 @@ def _problems(content: Mapping[str, Any]) -> list[str]:
     of_environments = _problems_of_environments(right.get("environments", []))
     found += of_environments.values()
     if "baseline" in right and right["baseline"] not in algorithms:
-        found.append(f"baseline: {right['baseline']!r} is none of the algorithms")
+        found.append(f"baseline: {right['baseline']!r} is not one of the algorithms")
     for key, values in right.get("vary", {}).items():
         if not isinstance(values, list) or not values:
             found.append(f"vary.{key}: it is {values!r}; it must be a list of values")
@@ -209,7 +211,7 @@ def _problems(content: Mapping[str, Any]) -> list[str]:
         found += [f"checks[{number}].{problem}" for problem in problems_of_check(check)]
     for environment, scores in right.get("paper_scores", {}).items():
         if environment not in right.get("environments", []):
-            found.append(f"paper_scores.{environment}: it is none of the environments")
+            found.append(f"paper_scores.{environment}: it is not one of the environments")
         elif not isinstance(scores, dict):
             found.append(f"paper_scores.{environment}: it is {scores!r}; it must be a table of numbers")
         else:
@@ -247,7 +249,7 @@ def _problems_of_callbacks(callbacks: Sequence[Any]) -> list[str]:
     found = []
     for name in callbacks:
         if not isinstance(name, str):
-            found.append(f"callbacks: {name!r} is no name")
+            found.append(f"callbacks: {name!r} is not a name")
         elif name not in trackers.BUILT_IN:  # those are right, though their package may not be here
             try:
                 trackers.refuse_unusable(name)
@@ -264,7 +266,7 @@ def _problems_of_environments(environments: Sequence[Any]) -> dict[str, str]:
     found = {}
     for name in environments:
         if not isinstance(name, str):
-            found[repr(name)] = f"environments: {name!r} is no name"
+            found[repr(name)] = f"environments: {name!r} is not a name"
             continue
         try:
             envs.make(name)

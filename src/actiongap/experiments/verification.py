@@ -30,7 +30,7 @@ class Difference:
     found: float | None
 
     def __str__(self) -> str:
-        text = f"step {self.step:,}: {self.column} is {self.recorded} in the run, and {self.found} now"
+        text = f"step {self.step:,}: {self.column} is {self.recorded} in the run and {self.found} now"
         if self.recorded and self.found is not None:
             text += f" ({100 * abs(self.found - self.recorded) / abs(self.recorded):.2g}% apart)"
         return text
@@ -63,7 +63,7 @@ def verify(folder: str | Path, steps: int = 20_000, progress: bool = True) -> Ve
         raise RunFolderError(f"{folder} has no rows in metrics.csv: there is nothing to verify")
     task = tasks.from_record(record)
     if task.apex is not None:
-        raise ValueError(f"{folder} is a run of Ape-X, which never comes out the same twice: it cannot be verified")
+        raise ValueError(f"{folder} is an Ape-X run, which is not deterministic: it cannot be verified")
     period = task.settings.evaluation_period_steps
     stop = min(steps, recorded[-1]["step"])
     if stop < period:

@@ -40,9 +40,7 @@ def make_policy(game: Game, name: str) -> Policy:
     if name != "scripted":
         raise ValueError(f"no policy is called {name!r}; choose from: {', '.join(POLICIES)}")
     if game.name not in _SCRIPTS:
-        raise ValueError(
-            f"{game.name} has no scripted policy; {', '.join(_SCRIPTS)} have one. Play it with the random policy"
-        )
+        raise ValueError(f"{game.name} has no scripted policy; {', '.join(_SCRIPTS)} have one: use the random policy")
     script = _SCRIPTS[game.name]
     return lambda observation, generator: game.action_names.index(script(observation))
 

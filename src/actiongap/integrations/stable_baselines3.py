@@ -96,7 +96,7 @@ class GapDQN(DQN):
         discount = (1 - terminated) * (self.gamma if batch.discounts is None else batch.discounts[:, 0])
         if operator.alpha > 0 and reward.min() < operator.lower_bound:
             warnings.warn(
-                f"there are rewards below the operator's lower bound, {operator.lower_bound:g}, so that gap terms are "
+                f"there are rewards below the operator's lower bound, {operator.lower_bound:g}, so gap terms are "
                 "clipped where they should be kept: give the least value of a state, as in "
                 'operator=operators.make("clip_al", lower_bound=operators.lower_bound(reward_min, gamma, horizon))',
                 stacklevel=2,

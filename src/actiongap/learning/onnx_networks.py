@@ -145,6 +145,6 @@ def _add_head(graph: _Graph, hidden: str, network: Any) -> str:
 
 def _not_ours(module: Any) -> str:
     return (
-        f"{type(module).__name__} is a network of one's own, and only those of this package are written as ONNX: "
+        f"{type(module).__name__} is a custom network, and only the networks of this package can be exported to ONNX: "
         "export a .safetensors file, which holds the arrays of any network"
     )

@@ -80,7 +80,7 @@ def read(task: Task, folder: Path) -> Best:
     """The best network of a run."""
     path = folder / BEST
     if not task.settings.keep_best:
-        raise RunFolderError(f"{folder} has kept no best network: train with keep_best=true to have one")
+        raise RunFolderError(f"{folder} has no best network: train with keep_best=true to get one")
     if not path.exists():
         raise RunFolderError(f"{folder} has no best network yet: run its command again, up to an evaluation")
     arrays, metadata = checkpoint.read(path)

@@ -134,7 +134,7 @@ def arrange(arrays: dict[str, np.ndarray], like: Any, path: str | Path, prefix: 
     if found != expected:
         name = next(name for name in [*expected, *found] if found.get(name) != expected.get(name))
         raise CheckpointError(
-            f"{path} holds other arrays than asked for: {name} is {_describe(found.get(name))} in the file, "
+            f"{path} does not hold the expected arrays: {name} is {_describe(found.get(name))} in the file, "
             f"and should be {_describe(expected.get(name))}"
         )
     return jax.tree.unflatten(jax.tree.structure(like), [arrays[name] for name, _ in wanted])
@@ -205,7 +205,7 @@ def _decode(file: IO[bytes], path: Path, wanted: Callable[[str], bool]) -> tuple
             dtype, shape, offset = np.dtype(entry["dtype"]), tuple(entry["shape"]), entry["offset"]
             count = int(np.prod(shape, dtype=object))
             if dtype.hasobject or min(shape, default=0) < 0 or offset < 0:
-                raise ValueError(f"{entry['name']} is no array of numbers")
+                raise ValueError(f"{entry['name']} is not an array of numbers")
             if start + offset + count * dtype.itemsize > size:
                 raise ValueError(f"{entry['name']} reaches beyond its end")
             if wanted(entry["name"]):
@@ -215,7 +215,7 @@ def _decode(file: IO[bytes], path: Path, wanted: Callable[[str], bool]) -> tuple
                     file.readinto(array.reshape(-1).view(np.uint8))  # type: ignore[attr-defined]
                 arrays[entry["name"]] = array
         if not isinstance(header["metadata"], dict):
-            raise TypeError("its metadata is no record")
+            raise TypeError("its metadata is not an object")
         return arrays, header["metadata"]
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, struct.error, MemoryError) as error:
         raise _DamagedError(f"{path} is not a checkpoint that actiongap wrote ({error})") from None

@@ -79,10 +79,10 @@ def read_json(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise FileError(f"{path} is not valid JSON ({error})") from None
     if not isinstance(content, dict):
-        raise FileError(f"{path} holds {type(content).__name__} in place of a JSON object")
+        raise FileError(f"{path} holds {type(content).__name__} instead of a JSON object")
     if is_changed:
         raise FileError(
-            f"{path} was changed since it was written: put it back; if the change was meant, remove its `{CHECKSUM}`"
+            f"{path} was changed since it was written: put it back; if the change was intended, remove its `{CHECKSUM}`"
         )
     return content
 

@@ -276,7 +276,7 @@ def program(
             observation=jnp.array(observation),
             episode_return=jnp.zeros_like(inside.episode_return),
         )
-        note = f"{environment.name} could not tell its state: from step {step:,} on, the run goes on with a new episode"
+        note = f"{environment.name} cannot save its state: from step {step:,} on, the run continues with a new episode"
         return _join(jax.jit(choose)(inside, np.int32(step)), vector), note
 
     return Program(

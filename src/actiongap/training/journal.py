@@ -177,7 +177,7 @@ class Journal:
         self._row_at, self._row_step = now, step
         if row["evaluation_cut"]:
             limit = self.task.settings.evaluation_limit_steps
-            self.note(f"step {step:,}: {row['evaluation_cut']} evaluation episodes were cut at {limit:,} steps")
+            self.note(f"step {step:,}: {row['evaluation_cut']} evaluation episodes were stopped at {limit:,} steps")
         for callback in list(self._callbacks):
             try:
                 answer = callback.on_row(step, row)
@@ -186,7 +186,7 @@ class Journal:
                 continue
             if ends(answer) and self.ended_by is None and step < self._stop:
                 self.ended_by = name_of(callback)
-                self.note(f"step {step:,}: {self.ended_by} ends the run")
+                self.note(f"step {step:,}: stopped by {self.ended_by}")
         return is_regular
 
     def write_best(self) -> None:
@@ -201,7 +201,7 @@ class Journal:
     def note_lower_bound(self, reward_min: float) -> None:
         """Say which bound the rule has found."""
         found = self.task.lower_bound(reward_min)
-        self.note(f"lower_bound = {found:g}, by the paper's rule from the rewards of the warm-up")
+        self.note(f"lower_bound = {found:g}, from the warm-up rewards, by the paper's rule")
 
     def show(self, step: int, more: str = "", **table: Any) -> None:
         """Show where the run is."""
@@ -251,7 +251,7 @@ class Journal:
             yield
             status = "finished"
             if self.ended_by is not None and position.step < self._stop:
-                status, message = "ended", f"by {self.ended_by}"
+                status, message = "ended", f"stopped by {self.ended_by}"
         except TrainingInterrupted:
             status = "interrupted"
             raise
@@ -293,7 +293,7 @@ class Journal:
 
 def interrupted(step: int, folder: RunFolder | None) -> TrainingInterrupted:
     """What a loop raises that was asked to stop, once its state is kept."""
-    go_on = "call learn again to go on" if folder is None else "run the same command again to go on"
+    go_on = "call learn again to resume" if folder is None else "run the same command again to resume"
     return TrainingInterrupted(f"stopped at step {step:,}; {go_on}")
 
 
@@ -321,7 +321,7 @@ def _refuse_loss(folder: Path) -> None:
 
 def _changed(path: Path, row: Row) -> RunFolderError:
     return RunFolderError(
-        f"{path} was changed: what it tells of step {row['step']:,} is not what the run wrote; put the file back, or "
+        f"{path} was changed: what it says of step {row['step']:,} is not what the run wrote; put the file back, or "
         "start in a new folder"
     )
 

@@ -130,7 +130,7 @@ def _check_network(learner: Learner, environment: _Described) -> None:
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"the network fails on a batch of observations, {list(seen.shape)} ({str(error).splitlines()[0]}).\n"
-            "It must take [B, ...] and give [B, A]: jax.vmap makes that of a network of one observation"
+            "It must take [B, ...] and give [B, A]: jax.vmap turns a network of one observation into that"
         ) from error
     wanted = (batch, environment.num_actions)
     if getattr(q, "shape", None) != wanted or not jnp.issubdtype(q.dtype, jnp.floating):

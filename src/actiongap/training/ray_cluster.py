@@ -111,7 +111,7 @@ def is_lost() -> bool:
 def refuse_loss() -> None:
     """Raise where Ray is gone. It would itself end this process a minute later, with all that it holds."""
     if is_lost():
-        raise ClusterLostError("Ray itself ended (its control store or its node), and all actors with it")
+        raise ClusterLostError("Ray itself ended (its control store or its node), along with all actors")
 
 
 def _node() -> Any:

@@ -67,7 +67,7 @@ class RunFolder:
             if not os.path.lexists(self.path / "settings.json"):
                 if has_begun(self.path):
                     raise RunFolderError(
-                        f"{self.path} holds a run without its settings.json: put that back, or name a new folder"
+                        f"{self.path} holds a run without its settings.json: put it back, or choose a new folder"
                     )
                 self._refuse_foreign_files()
                 self._write_json("settings.json", {**self._identity, **_provenance(command)})
@@ -141,7 +141,7 @@ class RunFolder:
         foreign = sorted(entry.name for entry in self.path.iterdir() if entry.name not in _OURS)
         if foreign:
             raise RunFolderError(
-                f"{self.path} holds no run, but other files ({', '.join(foreign[:3])}): name a new or an empty folder"
+                f"{self.path} holds no run, but other files ({', '.join(foreign[:3])}): choose a new or an empty folder"
             )
 
 
@@ -157,8 +157,8 @@ def refuse_other_settings(folder: str | Path, identity: Mapping[str, Any]) -> No
     differences = _differences({key: before.get(key) for key in _IDENTITY}, now)
     if differences:
         raise RunFolderError(
-            f"{folder} holds a run with other settings ({'; '.join(differences)}): name another folder, "
-            "or ask for the same settings to go on with it"
+            f"{folder} holds a run with other settings ({'; '.join(differences)}): choose another folder, "
+            "or use the same settings to resume it"
         )
 
 
@@ -167,7 +167,7 @@ def read_settings(folder: str | Path) -> dict[str, Any]:
     record = _read_json(Path(folder) / "settings.json", "the folder of a run")
     for name in ("settings", "operator"):
         if not isinstance(record.get(name, {}), dict):
-            raise RunFolderError(f"{Path(folder) / 'settings.json'}: its {name} is no JSON object")
+            raise RunFolderError(f"{Path(folder) / 'settings.json'}: its {name} is not a JSON object")
     return _complete(record)
 
 
@@ -197,8 +197,8 @@ def refuse_changed_metrics(folder: str | Path, status: Mapping[str, Any]) -> Non
         return
     if read_status(folder) == status:  # else the run has just been gone on with
         raise RunFolderError(
-            f"{path} was changed since the run wrote it: put it back, or remove the folder and make the run again; if "
-            f"the change was meant, remove `{_METRICS_CHECKSUM}` and `{files.CHECKSUM}` from its status.json"
+            f"{path} was changed since the run wrote it: put it back, or remove the folder and train the run again; if "
+            f"the change was intended, remove `{_METRICS_CHECKSUM}` and `{files.CHECKSUM}` from its status.json"
         )
 
 
@@ -269,7 +269,7 @@ def _take_lock(folder: Path) -> lock.Lock:
         return lock.take(folder / "lock")
     except lock.HeldError:
         raise RunFolderBusyError(
-            f"another process is running in {folder}: wait for it, or name another folder"
+            f"another process is running in {folder}: wait for it, or choose another folder"
         ) from None
     except OSError as error:
         raise RunFolderError(f"cannot write to the folder {folder}: {error.strerror or error}") from error

@@ -93,7 +93,7 @@ class Tracker:
         try:
             yield
         except Exception as error:
-            raise TrackerFailedError(f"{self.name} failed, and is left out: {_in_a_line(error)}") from error
+            raise TrackerFailedError(f"{self.name} failed and is left out: {_in_a_line(error)}") from error
 
 
 class TensorBoard(Tracker):
@@ -204,7 +204,7 @@ def by_name(name: str, folder: str | Path) -> Callback:
     made = _maker(name)(Path(folder))
     if not all(callable(getattr(made, each, None)) for each in ("on_row", "on_end")):
         raise ValueError(
-            f"{name} made {made!r}, which is no callback: it must have on_row(step, row) and on_end(status)"
+            f"{name} made {made!r}, which is not a callback: it must have on_row(step, row) and on_end(status)"
         )
     return made
 
@@ -230,12 +230,12 @@ def _maker(name: str) -> Any:
         return BUILT_IN[name]
     if not is_name(name):
         raise ValueError(
-            f"there is no tracker {name!r}: there are {', '.join(BUILT_IN)}; one's own is module:attribute"
+            f"there is no tracker {name!r}: there are {', '.join(BUILT_IN)}; a custom one is module:attribute"
         )
     found: Callable[..., Any] = import_by_name(name)
     if not callable(found):
         raise ValueError(
-            f"{name} is {found!r}; it must be a class or a function that makes a callback of a run's folder"
+            f"{name} is {found!r}; it must be a class or a function that makes a callback from a run's folder"
         )
     return found
 

@@ -71,7 +71,7 @@ class Driver:
         context, replay, learning = self._context, self._replay, self._learning
         context.journal.begin(context.state.step, context.stop, context.state.reward_min, **self._processes())
         if context.state.step:
-            context.journal.note(f"going on from step {context.state.step:,}")
+            context.journal.note(f"resuming from step {context.state.step:,}")
         while not stop_asked():
             if not self._evaluations.is_backed_up:
                 self._actors.play(learning.weights, learning.operator())

@@ -136,7 +136,7 @@ class Calls:
                 self._failed(member, TimeoutError(f"no answer for {waited:.0f} s"))
             elif waited > _NOTED_AFTER_S and not member.noted:
                 member.noted = True
-                limit = f"; at {self._limit_s:.0f} s it is started again" if self._limit_s else ""
+                limit = f"; at {self._limit_s:.0f} s it is restarted" if self._limit_s else ""
                 self._note(f"{member.name} has not answered for {waited:.0f} s{limit}")
 
     def _failed(self, member: Member, error: Exception) -> None:
@@ -152,9 +152,7 @@ class Calls:
         reason = lines[-1] if getattr(cause, "actor_init_failed", False) else f"{type(cause).__name__}: {lines[0]}"
         member.strikes += 1
         if member.strikes > self._max_restarts:
-            raise MemberFailedError(
-                f"{member.name} failed {member.strikes} times, the last time by {reason}"
-            ) from cause
-        self._note(f"{member.name} failed ({reason}); it is started again")
+            raise MemberFailedError(f"{member.name} failed {member.strikes} times, the last time: {reason}") from cause
+        self._note(f"{member.name} failed ({reason}); it is restarted")
         self._ray.kill(member.handle, no_restart=True)
         self.start(member)

@@ -35,7 +35,7 @@ def train(
     On the Ray cluster at the address; without one, on this machine. Nothing is written before Ray is there.
     """
     if task.apex is None:
-        raise ValueError("the task has no settings of Ape-X")
+        raise ValueError("the task has no Ape-X settings")
     with ray_cluster.connected(address, cpus=task.apex.actors, dashboard=dashboard) as ray:
         folder = None if out is None else RunFolder(out, task.identity(), command)
         try:
