@@ -120,7 +120,7 @@ Callbacks = Annotated[
     tuple[str, ...],
     tyro.conf.arg(
         metavar="NAME [NAME ...]",
-        help="Callbacks that receive each row: trackers (tensorboard, wandb, mlflow; each needs the extra of that name), "
+        help="Callbacks that receive each row: trackers (tensorboard, wandb, mlflow; each needs its own extra), "
         "or your own, module:attribute, which makes a callback from the run's folder.",
     ),
 ]
