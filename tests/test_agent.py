@@ -235,7 +235,7 @@ def test_the_papers_numbers_are_the_defaults() -> None:
         (lambda: Agent("al", CORRIDOR).evaluate(0), "episodes is 0"),
         (lambda: Agent("al", CORRIDOR).evaluate(1, seed=-1), "seed is -1"),
         (lambda: Agent("al", CORRIDOR).predict(np.full(5, np.nan)), "has an entry that is not a finite number"),
-        (lambda: Agent("al", "minatar/breakout").q_values(np.full((10, 10, 4), 0.5)), "is of float64, and not all"),
+        (lambda: Agent("al", "minatar/breakout").q_values(np.full((10, 10, 4), 0.5)), "is float64, and not all"),
         (lambda: Agent("al", CORRIDOR).q_values(np.zeros((2, 4))), r"shape \[2, 4\]; corridor has \[5\]"),
         (lambda: Agent.load("nowhere/at/all"), r"has no settings\.json"),
     ],

@@ -69,7 +69,7 @@ def test_the_same_run_in_two_folders_counts_once(tmp_path: Path) -> None:
     written_runs.write_run(tmp_path / "b", level=20.0)
     comparison = compare(tmp_path)
     np.testing.assert_allclose(comparison.entries["pixelcopter", "dqn"].scores, [10])
-    assert "dqn with seed 0 again" in comparison.problems[0]
+    assert "dqn with seed 0, a duplicate" in comparison.problems[0]
 
 
 def test_failed_missing_and_broken_runs_are_named(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def test_reproduce_a_suite_of_ones_own(run: Run, monkeypatch: pytest.MonkeyPatch
     code, out, _ = run("reproduce", "mine.toml", "--out", "r")
     assert code == 0
     assert "measuring how fast" in out
-    assert "r: 1 runs made" in out
+    assert "r: 1 runs trained" in out
     code, out, _ = run("reproduce", "mine.toml", "--out", "r", "--dry-run")
     assert code == 0
     assert "all of them are done" in out
@@ -139,7 +139,7 @@ def test_reproduce_measures_how_fast_this_machine_is(run: Run) -> None:
     write_suite()
     code, out, _ = run("reproduce", "mine.toml", "--dry-run")
     assert code == 0
-    assert re.search(r"steps per second on a core: pixelcopter \d", out)
+    assert re.search(r"steps per second per core: pixelcopter \d", out)
 
 
 def test_list_and_settings(run: Run) -> None:

@@ -127,7 +127,7 @@ def test_an_agent_in_memory_has_it_too(run: Path, tmp_path: Path) -> None:
 def test_it_acts_and_does_not_learn(run: Path, tmp_path: Path) -> None:
     agent = Agent.load(run, COINS, best=True)
     for call in (lambda: agent.learn(10), lambda: agent.learn(10, out=tmp_path / "x"), lambda: agent.save(tmp_path)):
-        with pytest.raises(ValueError, match=r"is the best network of .*run, without what it takes to learn"):
+        with pytest.raises(ValueError, match=r"is the best network of .*run, without the state needed to learn"):
             call()
     assert not list(tmp_path.iterdir())
 

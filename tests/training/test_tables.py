@@ -98,7 +98,7 @@ def test_json_that_is_no_object_is_named(tmp_path: Path) -> None:
     with pytest.raises(MissingFileError):
         files.read_json(path)
     for content, problem in {
-        b"[1]": "holds list in place of a JSON object",
+        b"[1]": "holds list instead of a JSON object",
         b'{"a"': "is not valid JSON",
         b'{"a": "\xff"}': "is not valid JSON",
         b"[" * 200_000: "is not valid JSON",

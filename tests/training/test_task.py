@@ -29,7 +29,7 @@ def test_apex_brings_its_preset_and_takes_its_own_settings() -> None:
     assert task.apex == ApexSettings(actors=2, prioritised=True, target_period_updates=2_500, samples_per_insert=0.8)
     assert (task.settings.n_step, task.settings.double, task.settings.batch_size) == (3, True, 64)
     for overrides, message in (
-        ({"actors": 2}, "actors: this is Ape-X's; name its preset too"),
+        ({"actors": 2}, "actors: only for Ape-X; give its preset too"),
         ({"apex": "pape"}, "there is no preset 'pape'; there are: paper, horgan"),
         ({"apex": "paper", "actors": 0}, "actors is 0; it must be 1 or more"),
     ):
