@@ -196,7 +196,7 @@ def test_the_operator_of_ones_own_comes_to_a_report(folder, monkeypatch, capsys)
     words = [str(STEPS) if word == "5e3" else word for word in shlex.split(command)]
     monkeypatch.setattr(sys, "argv", ["actiongap", *words, *short])
     main()
-    assert "3 runs made" in capsys.readouterr().out
+    assert "3 runs trained" in capsys.readouterr().out
     report = (folder / "runs/gates/report/index.html").read_text(encoding="utf-8")
     for variant in ("Clipped AL", "soft_gate, width=1", "soft_gate, width=4"):
         assert variant in report

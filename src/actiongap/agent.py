@@ -1,4 +1,4 @@
-"""What a user holds: an agent that learns an environment, acts in it, and is kept in a folder.
+"""The class `Agent`: it learns an environment, acts in it, and is saved in a folder.
 
 agent = Agent("clip_al", "minatar/breakout", seed=0, clip_ratio=0.9)     # or "CartPole-v1", or an environment
 agent.learn(100_000, out="runs/breakout")

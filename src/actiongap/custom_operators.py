@@ -1,4 +1,4 @@
-"""An operator of one's own: a function of a row of action values, with its numbers as arguments.
+"""Custom operators: a function of a row of action values, with its numbers as arguments.
 
     target   y = r + discount v(q') + g(q)_a
 
@@ -8,9 +8,9 @@
 
     custom(soft_gate, width=2.0)
 
-`custom` makes of it what has everything that a member of the family has: an agent learns with it, `iterate` applies it,
-and its numbers are data, traced and scheduled like theirs. It is a named tuple of its own numbers, so JAX needs no
-word about it. A run keeps the function's name, `module:function`, and finds it again by that.
+`custom` turns it into an operator like those of the family: an agent learns with it, `iterate` applies it, and its
+numbers are data, traced and scheduled like theirs. It is a named tuple of its numbers, so JAX needs no registration.
+A run stores the function's name, `module:function`, and imports it by that name.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Functions(NamedTuple):
 
 
 class CustomOperator:
-    """What an operator of one's own is beside its numbers. `custom` makes a class of each, a named tuple of them."""
+    """A custom operator without its numbers. `custom` makes a class for each, a named tuple of the numbers."""
 
     __slots__ = ()
     name: ClassVar[str]
@@ -95,7 +95,7 @@ class CustomOperator:
         return self._checked("kept", self._call("kept", q, self.value(q)), shape_of(q))
 
     def capped(self, q: Array, *, scale: Array | float | None = None) -> Array:
-        """Nowhere: what a term is cut to is the function's own affair. -> bool [..., A]."""
+        """Nowhere: limiting the term is left to the function. -> bool [..., A]."""
         return array_namespace(q).zeros_like(self.kept(q))
 
     def __reduce__(self) -> Any:
@@ -142,13 +142,13 @@ def from_name(name: str) -> Operator:
 
 
 def from_record(functions: Mapping[str, str], name: str, numbers: Mapping[str, Any]) -> Operator:
-    """The operator that a run tells of: the names of its functions, its own name, its numbers."""
+    """The operator that a run recorded: the names of its functions, its own name, its numbers."""
     found = Functions(**{role: _unwrapped(import_by_name(each)) for role, each in functions.items()})
     return with_numbers(_make(found, name, _defaults(found, dict(numbers))), numbers)
 
 
 def with_numbers(operator: Operator, numbers: Mapping[str, Any]) -> Operator:
-    """The operator with numbers as a run keeps them: infinities as text."""
+    """The operator with numbers as a run stores them: infinities as text."""
     kinds = {name: type(value) for name, value in operator._asdict().items()}
     if kinds.keys() != numbers.keys():
         raise ValueError(f"the run's operator has the numbers {', '.join(numbers)}; this one has {', '.join(kinds)}")
@@ -161,7 +161,7 @@ def is_name(algorithm: Any) -> bool:
 
 
 def parameters(algorithm: str) -> dict[str, float]:
-    """The numbers that an algorithm lets one change, with their defaults: of the family, or of one's own."""
+    """The numbers of an algorithm that can be changed, with their defaults: of the family, or custom."""
     return from_name(algorithm)._asdict() if is_name(algorithm) else operators.parameters(algorithm)
 
 

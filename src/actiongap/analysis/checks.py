@@ -12,7 +12,7 @@
     number = "clip_ratio"                    with all else equal
     direction = "falls"                      or "rises"
 
-Each is judged on each environment: it holds, it does not, or the runs cannot tell (some are missing).
+Each is checked on each environment: it holds, it does not, or it is inconclusive (some runs are missing).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""A comparison of variants: who is better, by how much, and how sure; what tables, figures and the report show.
+"""A comparison of variants: which is better, by how much, with what confidence; for tables, figures and the report.
 
     score of a run      = mean of its last 5 evaluations, see scores.py
     normalised          = (score - random) / |baseline - random|          random: the measured random policy's
     improvement, in %   = 100 (score - baseline) / |baseline - random|    baseline: its mean over seeds
 
-Runs are scored at the same step. Those that did not get there are left out of the scores, and named.
+Runs are scored at the same step. Those that did not get there are listed, and left out of the scores.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All that a report tells."""
+    """All that a report shows."""
 
     title: str
     environments: tuple[str, ...]

@@ -1,7 +1,7 @@
 """Every evaluation of some runs as one tidy table.
 
 All files with the same header are parsed at once: a call of the parser for each would take longer than the reading.
-Only where that fails is each file looked at alone, so that the one that is broken is named, and the others are read.
+If that fails, each file is parsed alone, so that the broken one is named and the others are read.
 """
 
 from __future__ import annotations

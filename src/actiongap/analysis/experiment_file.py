@@ -1,6 +1,6 @@
-"""experiment.json: what an experiment says of itself in the folder of its runs. Written and read here alone.
+"""experiment.json, the description of an experiment in the folder of its runs. Only this module reads and writes it.
 
-It names the runs that are wanted, so that a report can tell which are missing; and what no run knows: the title, the
+It lists the requested runs, so that a report can say which are missing; and what no run knows: the title, the
 baseline, what the runs are to show, the paper's scores, and the random policy's where the package ships none.
 """
 

@@ -1,9 +1,9 @@
-"""The answer in words: who is best, by how much, how sure, and what was left out.
+"""The answer in words: which is best, by how much, with what confidence, and what was left out.
 
-    95% interval of a difference of means a - b: Welch's, which does not take the variances for equal
+    95% interval of a difference of means a - b: Welch's, which does not assume equal variances
 
-Two variants are told apart where this interval leaves out 0, and both have at least three runs. Otherwise the words
-say that the data cannot tell. (A bootstrap of three or five runs would be too sure: it is shown, but decides nothing.)
+Two variants are separated if this interval excludes 0, and both have at least three runs. Otherwise the text says that
+the data cannot tell. (A bootstrap of three or five runs would be overconfident: it is shown, but decides nothing.)
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What people read instead of a name, and the line that a variant is drawn with: the same in every table and figure."""
+"""Readable names, and the line style of each variant: the same in every table and figure."""
 
 from __future__ import annotations
 

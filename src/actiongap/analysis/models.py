@@ -1,4 +1,4 @@
-"""Agents to be looked at, whoever trained them: a run of ours, a file of Stable-Baselines3, a function."""
+"""Agents to analyse, from any source: a run of this package, a file of Stable-Baselines3, a function."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Finding runs: every run folder below some folders, as a record.
 
 A folder that is empty, half written or broken is a `Run` with a `problem` in words, never an exception: a report on
-a hundred runs must not fail for one. What an experiment wanted but nobody has run yet is known from experiment.json.
+a hundred runs must not fail for one. Runs that were requested but not started yet are known from experiment.json.
 """
 
 from __future__ import annotations

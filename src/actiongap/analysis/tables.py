@@ -1,4 +1,4 @@
-"""The numbers as files: a row per run, a row per variant, the curves; and tables to paste into a text.
+"""The results as files: a row per run, a row per variant, the curves; and tables to paste into a text.
 
 scores.csv    a row per run
 summary.csv   a row per environment and variant

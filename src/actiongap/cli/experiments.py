@@ -1,4 +1,4 @@
-"""Experiments on the command line: compare, reproduce the paper's, report, and see what there is."""
+"""Experiments on the command line: compare, reproduce the paper's, report, and list."""
 
 from __future__ import annotations
 

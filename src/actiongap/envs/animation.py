@@ -1,4 +1,4 @@
-"""Watching any environment: the pictures of a play, under a policy that needs no training."""
+"""Watching any environment: the pictures of an episode, under a policy that needs no training."""
 
 from __future__ import annotations
 

@@ -4,12 +4,12 @@
     a frame seen        brightest of the last `pooled_frames` of them (sprites flicker), grey, `size` x `size` by area
     an observation      the last `stack` of these, the newest last; blank ones before an episode's first
 
-In training, the loss of a life ends an episode: `terminated`, though the game goes on. After one more frame without an
-action, the next episode starts on the same game. Evaluation is of whole games.
+In training, the loss of a life ends an episode: `terminated`, though the game continues. After one more frame without
+an action, the next episode starts on the same game. Evaluation is of whole games.
 
-The emulator is driven directly, one per environment, and not through Gymnasium: its state can then be had as bytes, so
-that a run that was killed goes on in the middle of a game, bit for bit. Chance is all drawn here. The emulator could
-draw sticky actions itself, but does not tell which action it would repeat.
+The emulator is driven directly, one per environment, and not through Gymnasium: its state is then available as bytes,
+so that a killed run resumes in the middle of a game, bit for bit. All randomness is drawn here. The emulator could draw
+sticky actions itself, but does not reveal which action it would repeat.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class AtariVector:
 
 
 class _Game:
-    """One emulator, and what it does not tell: how long the game lasts; the lives and the action before."""
+    """One emulator, and what it does not report: the game's length so far; the lives and the action before."""
 
     def __init__(self, environment: AtariEnvironment, seed: np.random.SeedSequence, evaluation: bool) -> None:
         self.environment = environment

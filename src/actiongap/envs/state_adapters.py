@@ -1,13 +1,13 @@
-"""The state of Gymnasium environments as data, so that a run goes on in the middle of an episode, bit for bit.
+"""The state of Gymnasium environments as data, so that a run resumes in the middle of an episode, bit for bit.
 
 Gymnasium has no call for this. So each kind of environment, and of wrapper around it, needs a pair of functions here:
 one reads all that the future depends on into arrays, the other writes it back. An environment with a layer that is not
-in the table cannot tell its state. `register` adds one's own:
+in the table cannot be saved. `register` adds your own:
 
     register(MyEnv, lambda env: {"position": np.int64(env.position), **read_generator(env)},
                     lambda env, state: (setattr(env, "position", int(state["position"])), write_generator(env, state)))
 
-A state is read only while an episode goes on, and is written right after a `reset`: what that sets anew needs no place.
+A state is read only during an episode, and written right after a `reset`: what that sets need not be stored.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def register(kind: type, read: Callable[[Any], State], write: Callable[[Any, Sta
 
 
 def read(environment: Any) -> dict[str, np.ndarray] | None:
-    """The state of an environment with all of its layers; None if one of them cannot tell."""
+    """The state of an environment with all of its layers; None if one of them has no adapter."""
     state: dict[str, np.ndarray] = {}
     for depth, layer in enumerate(_layers(environment)):
         adapter = _ADAPTERS.get(type(layer))

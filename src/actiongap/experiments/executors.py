@@ -1,7 +1,7 @@
-"""Where runs are made: this machine's cores, or a Ray cluster (ray_executor.py). Both give the same bits.
+"""Where runs are trained: this machine's cores, or a Ray cluster (ray_executor.py). Both give the same bits.
 
-An executor is told to start runs and asked which have ended. A run that dies (killed, out of memory) is started again,
-a bounded number of times, from its last checkpoint; one that fails by its own error is not: it would fail again.
+An executor starts runs and reports which have ended. A run that dies (killed, out of memory) is restarted from its last
+checkpoint, a bounded number of times; one that fails with its own error is not: it would fail again.
 """
 
 from __future__ import annotations

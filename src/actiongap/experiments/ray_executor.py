@@ -1,8 +1,8 @@
-"""Runs on a Ray cluster, or on a Ray that is started here for the purpose: `compare ... --on ray [--address ...]`.
+"""Runs on a Ray cluster, or on a Ray started here for the purpose: `compare ... --on ray [--address ...]`.
 
-A run is a Ray task on one core. It works in its folder if it sees it, as it does where all nodes share a file system:
-then a run whose node is lost goes on elsewhere from its checkpoint. Where it does not, it is sent what the folder
-holds, works in a temporary one, and sends everything back at its end.
+A run is a Ray task on one core. It works in its folder if it can see it, as when all nodes share a file system: then a
+run whose node is lost resumes elsewhere from its checkpoint. Otherwise it is sent the folder's files, works in a
+temporary folder, and sends everything back at its end.
 """
 
 from __future__ import annotations

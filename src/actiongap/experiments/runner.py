@@ -1,7 +1,7 @@
-"""Running an experiment: skip what is done, go on with what was cut, go past what fails, lose nothing.
+"""Running an experiment: skip finished runs, resume interrupted ones, continue past failures, lose nothing.
 
-The folder holds a run folder for each run, and experiment.json, which tells what was wanted: so a report can name what
-is missing. Everything else is told by the run folders, so the same command, given again, knows where it was.
+The folder holds a run folder for each run, and experiment.json, which lists the requested runs: so a report can name
+what is missing. Everything else is in the run folders, so the same command, run again, resumes.
 """
 
 from __future__ import annotations

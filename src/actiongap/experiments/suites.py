@@ -1,16 +1,16 @@
-"""Experiments as data: a TOML file each, the paper's own beside users'.
+"""Experiments as data: one TOML file each, the paper's and your own.
 
 title         what a report is headed with
 paper         which table or figure of the paper it is for
 environments  names of environments
-algorithms    names of operators; module:function is one of one's own
+algorithms    names of algorithms; module:function is your own
 seeds         how many: 0, 1, ...
 steps         environment steps of each run; by default the paper's for each environment
 baseline      the algorithm that others are compared with
 vary          a table: a number's name -> the values to try, all combinations
 set           a table: settings that differ from the defaults
 callbacks     callbacks of each run: trackers, or your own module:attribute (see training/trackers.py)
-checks        a list of tables: what the runs are to show (see analysis/checks.py)
+checks        a list of tables: what the runs should show (see analysis/checks.py)
 paper_scores  a table of tables: environment -> algorithm -> the paper's own improvement over the baseline, in percent
 
 A suite of the kind "chainwalk" has title, paper, and arguments of tabular/chain_walk/experiment.py instead.
@@ -70,7 +70,7 @@ class Suite:
         environments: Sequence[str] | None = None,
         callbacks: Sequence[str] = (),
     ) -> Experiment:
-        """The runs, cut to size: fewer steps, fewer seeds, some of the environments; and with more callbacks."""
+        """The runs, with optional limits: fewer steps, fewer seeds, some of the environments; and more callbacks."""
         chosen = self.environments if environments is None else _chosen(environments, self.environments)
         chosen_seeds = range(self.seeds if seeds is None else seeds)
         all_callbacks = dict.fromkeys([*self.callbacks, *callbacks])
@@ -106,7 +106,7 @@ def load(name_or_path: str | Path) -> Suite:
 
 
 def parse(text: str, name: str, source: str) -> Suite:
-    """The suite in a text; `source` is what errors call it. All errors are told at once.
+    """The suite in a text; `source` is what errors call it. All errors are reported at once.
 
     An environment that is named module:Name-v0 is made to see that it can be, which imports its module.
     """

@@ -1,8 +1,8 @@
-"""Whether a run's numbers are what its settings give: train it again from them, and compare row by row, to the bit.
+"""Whether a run's results follow from its settings: retrain it from them, and compare row by row, to the bit.
 
 Nothing of the run is used but settings.json and metrics.csv, so a folder of results that keeps only these can be
 verified. The same versions on the same kind of processor give the same bits. Others may not: then the first row that
-differs is told, and by how much, and what is not the same here.
+differs is reported, by how much, and what is different here.
 """
 
 from __future__ import annotations

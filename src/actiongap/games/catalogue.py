@@ -1,8 +1,8 @@
 """The one table of the package's own environments, and of the paper's Atari games: their names, how they are made.
 
-Whatever lists, makes, registers or configures them reads it here. It is data alone, so that `import actiongap` needs no
-JAX, and Pixelcopter not the folder with another licence. A name is looked up exactly: an environment of one's own whose
-name begins like one of these is another environment.
+All code that lists, makes, registers or configures them reads this table. It is only data, so that `import actiongap`
+needs no JAX, and Pixelcopter does not need the folder with another licence. A name is looked up exactly: your own
+environment whose name begins like one of these is another environment.
 """
 
 from __future__ import annotations

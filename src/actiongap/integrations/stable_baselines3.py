@@ -1,4 +1,4 @@
-"""Stable-Baselines3's DQN with any operator of the family in the place of its target.
+"""Stable-Baselines3's DQN with any operator of the family in place of its target.
 
     y    = operator.target(r, discount, Q_target(s, .), Q_target(s', .), a)
     loss = mean over the batch of Huber(Q(s, a) - y)

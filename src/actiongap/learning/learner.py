@@ -66,7 +66,7 @@ class Metrics(NamedTuple):
     kept: Array  # how many samples with a non-greedy action had their gap term kept ...
     non_greedy: Array  # ... of how many (greedy by the target network, from which the gap term is)
     gap_movement: Array  # e: root mean square difference between the gaps of the two networks
-    capped: Array  # how many of the non-greedy samples had their gap term cut by the cap, or by `limit`
+    capped: Array  # how many of the non-greedy samples had their gap term made smaller by the cap, or by `limit`
     agreement: Array  # share of the batch where both networks have the same greedy action
 
 

@@ -1,7 +1,7 @@
 """Every number of training in one flat record: what it means, what is allowed, and what it is on an environment.
 
 The values that experiments start from, with their sources, are in `presets`. `override` turns what a person gave into
-settings; `complete` does so for what an older run kept.
+settings; `complete` does so for the settings of an older run.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def override(base: Settings, overrides: Mapping[str, Any]) -> Settings:
 
 
 def complete(recorded: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that an older run kept, under today's names; those that it could not know at what they were then."""
+    """The settings of an older run, under today's names; those added later at their value of that time."""
     renamed = {_RENAMED.get(name, name): value for name, value in recorded.items()}
     return {name: value for name, value in _ADDED_LATER.items() if name not in renamed} | renamed
 

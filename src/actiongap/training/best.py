@@ -1,11 +1,11 @@
 """The network of the best evaluation so far, where the setting `keep_best` asks for it.
 
-Best is the first regular row with the highest evaluation_return. (A row of an end that lies between two regular ones is
-no part of what goes on, and does not count.)
+Best is the first regular row with the highest evaluation_return. (A last row between two
+regular ones is discarded by a resumed run, and does not count.)
 
 The file `best` has the network alone, and is written as soon as its row is. Checkpoints have the same arrays. When a
-run goes on, the file is made that of the checkpoint again, as the tables are: so whatever moment a process was killed
-at, and however often, it ends with the file of a run that nobody killed.
+run resumes, the file is restored from the checkpoint, as the tables are: so whenever a process was killed, and however
+often, it ends with the file of an uninterrupted run.
 """
 
 from __future__ import annotations

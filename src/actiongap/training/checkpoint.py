@@ -2,8 +2,8 @@
 
     magic (8 bytes) | format version (4) | BLAKE2b of the rest (32) | header length (8) | header (JSON) | array bytes
 
-The first three parts keep their place in every version of the format, so that damage can be told from novelty. The
-header names each array with its type, shape and offset, and carries the caller's metadata.
+The first three parts keep their place in every version of the format, so that damage can be distinguished from a newer
+format. The header names each array with its type, shape and offset, and carries the caller's metadata.
 
 A new checkpoint is written beside the old one, flushed to disk and read back; then the old one becomes `.previous` and
 the new one takes its name. Whatever moment a process is killed at, a whole checkpoint is left. Arrays are written and

@@ -1,4 +1,4 @@
-"""What a person sees while something long goes on: a live view on a terminal, plain lines elsewhere, or nothing.
+"""Progress display: a live view on a terminal, plain lines elsewhere, or nothing.
 
 Training, Ape-X and experiments describe where they are as a `Progress`; how it is shown is decided here, once.
 """
@@ -72,7 +72,7 @@ class Lines(Silent):
 
 
 class Live:
-    """A bar, the line, and a table, kept up to date."""
+    """A bar, the line, and a table, updated in place."""
 
     def __init__(self) -> None:
         from rich.console import Console

@@ -3,7 +3,7 @@
 Only a regular file of a bounded size is read: a FIFO or a device might never end. A file that is replaced is whole at
 any moment: it is written beside the old one under a name of its own, flushed, then renamed over it. So two writers
 never share a temporary file, and a link that somebody put in the way is replaced, never followed. Text is UTF-8.
-A JSON file tells its own checksum: a digit that was changed in it is noticed. One without a checksum is taken as it is.
+A JSON file contains its own checksum: a changed digit is detected. One without a checksum is accepted as it is.
 """
 
 from __future__ import annotations

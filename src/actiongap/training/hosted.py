@@ -1,16 +1,16 @@
-"""Training on an environment that runs outside of JAX: Gymnasium's, Atari, or one's own.
+"""Training on an environment that runs outside of JAX: Gymnasium's, Atari, or your own.
 
     per step t:   environment.step(a_t)  ->  one compiled call:  insert, sample, update (N times), sync,
                                                                  a_{t+1} epsilon-greedy in Q(o_{t+1})
 
-So the order is that of `fused`: the action a_{t+1} is by the parameters after the update of step t. There is one call a
-step, with one array in, which holds the whole transition, and one out, the next actions: for a small network, starting
+So the order is that of `fused`: the action a_{t+1} uses the parameters after the update of step t. There is one call
+per step, with one array in, which holds the whole transition, and one out, the next actions: for a small network, starting
 a call takes as long as an update. For the same reason the carry goes in and out as a flat list.
 
-With N environments side by side, a step of all of them is N steps, with N times `updates_per_step` updates. A run is
-cut into calls anywhere, and comes out the same bit for bit: the next actions are part of the carry. The environment's
-own state is exported where it can be had as data (see `envs.state_adapters`). Where not, a run that is taken up again
-starts a new episode: what was stored of the old one stays, and nothing leads from one into the other.
+With N environments in lockstep, a step of all of them is N steps, with N times `updates_per_step` updates. A run may be
+split into calls anywhere, and comes out the same bit for bit: the next actions are part of the carry. The environment's
+own state is exported if available as data (see `envs.state_adapters`). If not, a resumed run starts a new
+episode: what was stored of the old one stays, and nothing leads from one into the other.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Inside(NamedTuple):
 
 
 class Carry(NamedTuple):
-    """All of the training state. `environment` is alive; as exported, it is its state, or empty if it cannot tell."""
+    """All of the training state. `environment` is alive; as exported, it is its state, or empty if not available."""
 
     seed: Array
     learner: LearnerState

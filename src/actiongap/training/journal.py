@@ -1,8 +1,8 @@
-"""What a run tells: rows, episodes, timing, status, notes, how it ended. Every way of training writes through it.
+"""The record of a run: rows, episodes, timing, status, notes, how it ended. Every way of training writes through it.
 
-A row falls at step 0 and at every multiple of the evaluation's period; and one more at the very end, if the end lies
-between two of them, so that a run always ends with an evaluation of its last network. That last row is no part of what
-goes on: a run that is made longer drops it, and its rows are those of a run that was that long from the start.
+There is a row at step 0 and at every multiple of the evaluation period; and one more at the very end, if the end lies
+between two of them, so that a run always ends with an evaluation of its last network. A resumed run discards that
+last row, so its rows are those of a run that was that long from the start.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class TrainingDivergedError(ArithmeticError):
 
 
 class TrainingInterrupted(KeyboardInterrupt):
-    """The run was asked to stop, and did so with all of its state kept."""
+    """The run was asked to stop, and did so with all of its state saved."""
 
 
 class History:
@@ -65,7 +65,7 @@ class History:
     def read(folder: Path, metadata: Mapping[str, Any]) -> History:
         """The rows that a checkpoint knows of, as the folder's tables have them; refused where they were changed.
 
-        What stands in the tables beyond them does not matter.
+        Later rows in the tables do not matter.
         """
         count = metadata["rows"]
         metrics = _read(folder / "metrics.csv", count)
@@ -80,7 +80,7 @@ class History:
                 "or start in a new folder"
             )
         last = None
-        # A row of the end that the checkpoint knows of must be readable, too; what else stands there does not matter.
+        # A row of the end that the checkpoint knows of must be readable, too; nothing else there matters.
         beyond = _read(folder / "metrics.csv", count + 1, lenient="last_digest" not in metadata)[count:]
         if beyond and beyond[0]["step"] == metadata["step"]:
             last = beyond[0]
@@ -89,7 +89,7 @@ class History:
         elif "last_digest" in metadata:
             _refuse_loss(folder)
         end = metrics[-1]["step"] if metrics else -1
-        # A checkpoint of version 0.1 does not tell how many episodes there were.
+        # A checkpoint of version 0.1 does not record how many episodes there were.
         episodes = _read(folder / "episodes.csv", metadata.get("episodes", math.inf), end, "episodes" not in metadata)
         for before, after in itertools.pairwise(episodes):
             if after["step"] < before["step"]:
@@ -107,7 +107,7 @@ class History:
 
 
 class Journal:
-    """The history of one run while it is made, and where it is told: a folder, a display, callbacks."""
+    """The history of one run while it trains, and its outputs: a folder, a display, callbacks."""
 
     def __init__(
         self,
@@ -129,11 +129,11 @@ class Journal:
         return len(self.history.metrics) * self.task.settings.evaluation_period_steps
 
     def begin(self, step: int, stop: int, reward_min: float, **more: Any) -> None:
-        """The run goes on from here: what the tables tell beyond the checkpoint is dropped."""
+        """The run resumes here: rows in the tables beyond the checkpoint are dropped."""
         self.history.last = None
         self._pace, self._stop = Pace(step), stop
         self._row_at, self._row_step = time.monotonic(), step
-        self.set_status("running", step, reward_min, **more)  # before the table is another than an earlier end tells
+        self.set_status("running", step, reward_min, **more)  # before the table changes
         if self.folder is not None:
             self.folder.restore(self.history.metrics, self.history.episodes)
             self.write_best()
@@ -242,9 +242,9 @@ class Journal:
 
     @contextmanager
     def recording_status(self, position: Any) -> Iterator[None]:
-        """While inside, the run goes on. However it ends, that is told. `position` has the step and reward_min.
+        """While inside, the run trains. However it ends, its status is recorded. `position` has step and reward_min.
 
-        `TrainingInterrupted` is raised by who was asked to stop.
+        `TrainingInterrupted` is raised by a loop that was asked to stop.
         """
         status, message = "failed", None
         try:
@@ -267,7 +267,7 @@ class Journal:
             try:
                 self.set_status(status, position.step, float(position.reward_min), message, **position.status_fields())
             except ValueError:
-                # A full disk, most likely, which is already being told; it must not hide the first error.
+                # A full disk, most likely, which is already being reported; it must not hide the first error.
                 if status != "failed":
                     raise
             self._report_end(status)
@@ -285,14 +285,14 @@ class Journal:
                 self._leave_out(callback, f"the end: {error}")
 
     def _leave_out(self, callback: Callback, why: str) -> None:
-        """A tracker that failed hears nothing more; the run goes on."""
+        """A tracker that failed receives nothing more; the run continues."""
         self._callbacks.remove(callback)
         self._left_out.append(why)
         self.note(why)
 
 
 def interrupted(step: int, folder: RunFolder | None) -> TrainingInterrupted:
-    """What a loop raises that was asked to stop, once its state is kept."""
+    """What a loop raises when asked to stop, once its state is saved."""
     go_on = "call learn again to resume" if folder is None else "run the same command again to resume"
     return TrainingInterrupted(f"stopped at step {step:,}; {go_on}")
 
@@ -311,7 +311,7 @@ def _read(path: Path, count: float, last_step: float = math.inf, lenient: bool =
 
 
 def _refuse_loss(folder: Path) -> None:
-    """The row of the end is gone. A run that goes on drops it; if one that has ended lacks it, it was removed."""
+    """The row of the end is gone. A resumed run drops it; if one that has ended lacks it, it was removed."""
     try:
         status = read_status(folder)
     except RunFolderError:

@@ -1,8 +1,8 @@
 """Training in one process: the loop around the compiled program.
 
-A run is cut into calls of about half a second. Where it is cut changes nothing: everything that a step depends on is in
-the carry, or follows from the seed and the step. So a checkpoint may be taken after any call, and a run that is killed
-and started again goes on from it as if nothing had been.
+A run is split into calls of about half a second. Where it is split changes nothing: everything that a step depends on is
+in the carry, or follows from the seed and the step. So a checkpoint may be taken after any call, and a killed run
+resumes from it as if nothing had happened.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LOST = "environment_lost"
 
 @dataclass
 class Training:
-    """Where a run is, with all that it takes to go on. `note` is what the user is to be told when it does."""
+    """The state of a run, with all that it needs to resume. `note` is shown to the user when it does."""
 
     step: int
     carry: AnyCarry
@@ -67,7 +67,7 @@ def load(task: Task, folder: str | Path) -> tuple[Training, History]:
 
 
 def save(task: Task, state: Training, history: History, folder: RunFolder, environment_lost: bool = False) -> None:
-    """Checkpoint the state. An environment that failed is left out: the run goes on with a new episode."""
+    """Checkpoint the state. An environment that failed is left out: the run resumes with a new episode."""
     exported = task.program.export(state.carry, not environment_lost)
     of_best, more = best.of_checkpoint(history.best)
     metadata = {"step": state.step, **history.digests(), **({_LOST: True} if environment_lost else {}), **of_best}
@@ -75,7 +75,7 @@ def save(task: Task, state: Training, history: History, folder: RunFolder, envir
 
 
 def run(task: Task, state: Training, stop: int, journal: Journal, checkpoint_seconds: float = 60.0) -> None:
-    """Go on from `state`, which is changed in place, until step `stop`."""
+    """Continue from `state`, which is changed in place, until step `stop`."""
     folder = journal.folder
     with journal.recording_status(state):
         with stop_on_signals() as stop_asked:

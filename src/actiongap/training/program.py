@@ -1,4 +1,4 @@
-"""What all ways of training have in common: the functions that a run is cut into."""
+"""What all ways of training have in common: the functions that a run consists of."""
 
 from __future__ import annotations
 

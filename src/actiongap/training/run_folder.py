@@ -1,6 +1,6 @@
-"""A run's folder tells everything about the run.
+"""A run's folder holds everything about the run.
 
-settings.json   what was asked for: environment, algorithm, the operator's numbers, settings, seed; versions, command
+settings.json   what was requested: environment, algorithm, the operator's numbers, settings, seed; versions, command
 status.json     running, finished, ended (by a callback), interrupted, diverged or failed; how many steps; the bound Q_l
                 if it was found
 metrics.csv     a row per evaluation; only what is deterministic, so that a resumed run's file is the same bit for bit
@@ -8,7 +8,7 @@ episodes.csv    a row per episode of an evaluation; deterministic too
 timing.csv      a row per evaluation: wall-clock time and speed
 checkpoint      all of the training state (see checkpoint.py), and the one before it
 best            the network of the best evaluation, where that is asked for (see best.py)
-trackers.json   what each tracker's package calls the run
+trackers.json   the id that each tracker's package gave the run
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def read_settings(folder: str | Path) -> dict[str, Any]:
 
 
 def _complete(record: dict[str, Any]) -> dict[str, Any]:
-    """The record with what an older version could not tell, as it was then."""
+    """The record with what an older version did not store, as it was then."""
     completed = dict(record)
     if "settings" in record:
         completed["settings"] = complete(record["settings"])
@@ -190,7 +190,7 @@ def read_status(folder: str | Path) -> dict[str, Any]:
 
 
 def refuse_changed_metrics(folder: str | Path, status: Mapping[str, Any]) -> None:
-    """Raise where metrics.csv is not what the run wrote, if its status, as `read_status` gave it, tells that."""
+    """Raise where metrics.csv is not what the run wrote, if its status, from `read_status`, has a checksum."""
     path = Path(folder) / "metrics.csv"
     expected = status.get(_METRICS_CHECKSUM)
     if expected is None or expected == tables.checksum(path):

@@ -1,4 +1,4 @@
-"""A run's tables: metrics.csv, episodes.csv and timing.csv. This is all that reads or writes them.
+"""A run's tables: metrics.csv, episodes.csv and timing.csv. Only this module reads and writes them.
 
 A table has a header with a column `step`, then a line of numbers for each row; an empty cell is None. A line without
 its end is no row yet: the process may have been killed while it wrote it.

@@ -1,6 +1,6 @@
-"""What is to be learned: an environment, settings, an operator or a schedule of them, a seed.
+"""What is trained: an environment, settings, an operator or a schedule of them, a seed.
 
-A `Task` is made in one place, from what a user gives (`make`) or from what a run's folder tells (`from_record`). It is
+A `Task` is made in one place, from a user's arguments (`make`) or from a run's folder (`from_record`). It is
 also the only place that applies the paper's rule for the lower bound:
 
     Q_l = R_min (1 - gamma^H) / (1 - gamma),   R_min the smallest reward of the warm-up, at most 0; H the time limit
@@ -180,7 +180,7 @@ def from_record(
     optimiser: optax.GradientTransformation | None = None,
     operator: Any = None,
 ) -> Task:
-    """The task that settings.json tells of. What is a user's own, environment, network or optimiser, is given again;
+    """The task recorded in settings.json. The user's own environment, network or optimiser is passed again;
     an operator, too, where it cannot be imported."""
     _refuse_incomplete(record)
     name = record["environment"]
@@ -232,7 +232,7 @@ def check_seed(seed: Any) -> int:
 
 
 def describe_environment(environment: Environment) -> str:
-    """The environment with all of its options, as settings.json tells it."""
+    """The environment with all of its options, as recorded in settings.json."""
     return describe(environment.game if isinstance(environment, GameEnvironment) else environment)
 
 

@@ -1,8 +1,8 @@
-"""Trackers: callbacks that hand a run's rows to a package that draws them. And how a callback is found by its name.
+"""Trackers: callbacks that log a run's rows to another package. And how a callback is found by its name.
 
-A tracker is made of the run's folder, which tells all that it needs to know, and does nothing before the first row. It
-keeps in the folder's trackers.json which of the package's runs is this one, so that a run that is started again goes on
-there. It only reads: the run is the same to the bit without it. One that fails is left out, and the run goes on.
+A tracker is made from the run's folder, which has all it needs, and does nothing before the first row. It stores the
+package's id of the run in the folder's trackers.json, so that a resumed run continues there. It only reads: the run is
+the same to the bit without it. One that fails is left out, and the run continues.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ class TensorBoard(Tracker):
     name, module = "tensorboard", "tensorboardX"
 
     def open(self, step: int) -> None:
-        # What was written at or past this step, before the run was cut, is not shown. The step is in the file's name:
-        # by itself that has only the second, and a run that goes on within the same one would write over the first.
+        # Rows at or past this step from before an interruption are not shown. The step is in the file's name: by
+        # default that has only the second, and a run resumed within the same second would overwrite the file.
         folder = str(self.folder / self.name)
         self._writer = self.package.SummaryWriter(folder, purge_step=step, filename_suffix=f".{step:012}")
 
@@ -144,7 +144,7 @@ class WeightsAndBiases(Tracker):
         self._run = self.package.init(**{name: value for name, value in wanted.items() if name in taken})
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
-        # A row that it has already, from before the run was cut, is the same, and left out by it.
+        # A row that it has already, from before the run was interrupted, is the same, and left out by it.
         self._run.log(dict(metrics), step=step)
 
     def close(self, status: str) -> None:
@@ -217,7 +217,7 @@ def refuse_unusable(name: str) -> None:
 
 
 def prepare(name: str) -> None:
-    """What is to be done once before several runs that are told to this callback begin at the same time."""
+    """What to do once before several runs with this callback start at the same time."""
     if name == MLflow.name:
         try:
             _mlflow_experiment(_import(MLflow.name, MLflow.module))

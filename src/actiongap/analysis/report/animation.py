@@ -1,4 +1,4 @@
-"""The best agent at play, as an animation small enough to live inside a page."""
+"""The best agent playing, as an animation small enough to embed in a page."""
 
 from __future__ import annotations
 

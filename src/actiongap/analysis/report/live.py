@@ -1,6 +1,6 @@
-"""The report while runs go on: made anew when their files have changed, and not sooner than it pays.
+"""The report while runs train: rebuilt when their files have changed, but not too often.
 
-Nothing is written. Whatever the folders hold, there is a page: one that cannot be the report says why.
+Nothing is written. Whatever the folders hold, there is a page: without a report, it says why.
 """
 
 from __future__ import annotations

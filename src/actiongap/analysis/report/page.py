@@ -1,4 +1,4 @@
-"""The report: one self-contained page, and beside it the same numbers as files.
+"""The report: one self-contained page, and the same results as files next to it.
 
 The page asks nothing of the network. Its charts are drawn by a small script of its own: a plotting library would add
 megabytes to each report for what a few curves need. Its parts are templates of Jinja2, which escapes every text.

@@ -1,4 +1,4 @@
-"""The page's account of the runs: what they were asked to do, with which versions, and how each ended."""
+"""The page's section on the runs: their settings and versions, and how each ended."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""One page, served to this machine alone: 127.0.0.1, GET and HEAD of `/`, and nothing else.
+"""One page, served only to this machine: 127.0.0.1, GET and HEAD of `/`, and nothing else.
 
-A page of somebody else's in the same browser can neither read it nor frame it: who asks under another name than this
-machine's own is refused, so a name that was made to point here (DNS rebinding) leads nowhere.
+Another site's page in the same browser can neither read nor frame it: requests under any name but this machine's own
+are refused, so DNS rebinding does not work.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class Actor:
         self._choose, self._td_error = jax.jit(choose), jax.jit(td_error)
 
     def process(self) -> int:
-        """Of the operating system; an answer tells that the actor is there."""
+        """Of the operating system; an answer shows that the actor is alive."""
         return os.getpid()
 
     def collect(self, steps: int, version: int, weights: list[Any], operator: Operator) -> tuple[Block | None, Played]:
@@ -124,7 +124,7 @@ class Evaluator:
         self._task = task
 
     def process(self) -> int:
-        """Of the operating system; an answer tells that the evaluator is there."""
+        """Of the operating system; an answer shows that the evaluator is alive."""
         return os.getpid()
 
     def play(self, weights: Any, step: int) -> Episodes:

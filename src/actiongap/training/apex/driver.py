@@ -1,4 +1,4 @@
-"""The driver of an Ape-X run: it holds the learner, and tells everyone else what to do next.
+"""The driver of an Ape-X run: it holds the learner and directs all other parts.
 
     actors --- blocks ---> shards of the replay --- batches ---> learner --- weights (object store) ---> actors
                               ^------- priorities ------------------'  '--- weights ---> evaluator ---> metrics.csv
@@ -8,7 +8,7 @@ there is a batch to learn from. Every call in flight has a function for its resu
 actor, a shard or a node that is lost is an event like any other. It is replaced, and the run says so; one that fails
 more often than `max_restarts` in a row stops the run with its error.
 
-Who is first differs from run to run: results are not reproducible bit for bit, unlike those of one process.
+The order of events differs from run to run: results are not reproducible bit for bit, unlike those of one process.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Driver:
         }
 
     def _of_timing(self) -> dict[str, Any]:
-        """What timing.csv tells beside the usual; and a moment to renew status.json."""
+        """The additional columns of timing.csv; and an occasion to update status.json."""
         state = self._context.state
         self._context.journal.set_status("running", state.step, state.reward_min, **self._processes())
         restarts = sum(state.restarts.values())

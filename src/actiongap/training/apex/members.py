@@ -1,4 +1,4 @@
-"""Those who take part in a run, through all of their processes, and the calls to them that are in flight.
+"""The members of a run, through all of their processes, and the calls to them in flight.
 
 A call has a function for its result and one for its failure. A member whose process is gone, whose method raised, or
 that did not answer in time, is given a new process; one that fails more than `max_restarts` times in a row stops the
@@ -63,7 +63,7 @@ class Calls:
         started: Callable[[Member], None],
         note: Callable[[str], None],
     ) -> None:
-        """`started` is told of every new process, before anything else is asked of it. A limit of 0 is none."""
+        """`started` is called with every new process, before any other call to it. A limit of 0 is none."""
         self._ray, self._max_restarts, self._limit_s = ray, max_restarts, limit_s
         self._started, self._note = started, note
         self._pending: dict[Any, _Call] = {}

@@ -1,6 +1,6 @@
 """Train with Ape-X: `train` is what the rest of the project calls.
 
-Who is first differs from run to run: results are not reproducible bit for bit, unlike those of one process.
+The order of events differs from run to run: results are not reproducible bit for bit, unlike those of one process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What Ape-X adds to the settings of training, and the two sets of numbers that are shipped.
+"""The settings that Ape-X adds, and its two presets.
 
     paper     the base of the clipped Advantage Learning paper's Atari runs: uniform replay, n = 5, nothing else
     horgan    Horgan et al. (2018): prioritised replay, n = 3, double, dueling, large batches and a large replay
@@ -23,7 +23,7 @@ def _setting(default: Any, meaning: str) -> Any:
 
 @dataclass(frozen=True)
 class ApexSettings:
-    """Plain numbers and switches, kept in settings.json."""
+    """Plain values, stored in settings.json."""
 
     # Who plays, and how much at a time.
     actors: int = _setting(8, "processes that play")
@@ -97,7 +97,7 @@ _OF_THE_MOMENT = ("call_limit_s",)
 
 
 def describe(apex: ApexSettings) -> dict[str, Any]:
-    """What settings.json tells of Ape-X, among the other settings."""
+    """The Ape-X part of settings.json, among the other settings."""
     return {_PREFIX + name: value for name, value in asdict(apex).items() if name not in _OF_THE_MOMENT} | _UNSURE
 
 

@@ -65,7 +65,7 @@ class Shard:
         return self._next - self._oldest
 
     def process(self) -> int:
-        """Of the operating system; an answer tells that the shard is there."""
+        """Of the operating system; an answer shows that the shard is alive."""
         return os.getpid()
 
     def insert(self, block: Block | None) -> int:
