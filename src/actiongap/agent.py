@@ -51,7 +51,7 @@ class _Learned:
 class Agent:
     """One operator, one environment, one seed.
 
-    `algorithm` is the name of an operator, an `Operator`, or a function of one's own (see `custom_operators`), also as
+    `algorithm` is the name of an operator, an `Operator`, or your own function (see `custom_operators`), also as
     "module:function".
 
     `environment` is the name of a game of this package or of a Gymnasium environment, a `Game`, an instance of
@@ -65,7 +65,7 @@ class Agent:
     `ApexSettings` may be given too.
 
     alpha, clip_ratio and temperature may be schedules: clip_ratio=(0.9, 0.5, 100_000) goes from .9 to .5, linearly over
-    the first 100,000 steps. `network` may be a function that builds one's own Equinox module, from an observation's
+    the first 100,000 steps. `network` may be a function that builds your own Equinox module, from an observation's
     shape and dtype, the number of actions and a key; it takes a batch [B, ...] and gives [B, A]. `optimiser` may be an
     `optax.GradientTransformation`.
     """
@@ -94,7 +94,7 @@ class Agent:
 
     @property
     def algorithm(self) -> str:
-        """The operator's name, `module:function` of one's own; `custom` for numbers without a name."""
+        """The operator's name, `module:function` of a custom one; `custom` for numbers without a name."""
         return self._task.algorithm
 
     @property
@@ -150,7 +150,7 @@ class Agent:
 
         With `out`, the run is kept in that folder. If the folder has this run already, a new agent goes on from where
         it stopped, up to `steps` in all: the same command, given again, finishes what was interrupted.
-        `command` is what the folder tells as the way to make the run again; by default this program's command line.
+        `command` is recorded as the way to repeat the run; by default this program's command line.
 
         With `apex`, or where the agent was made with a preset of it, learn by Ape-X: actors on the Ray cluster at the
         address, or on one that is started here for the purpose. An agent that learned one way cannot go on the other.
@@ -265,7 +265,7 @@ class Agent:
         operator: Any = None,
         best: bool = False,
     ) -> Agent:
-        """The agent of a folder, as it was at its last checkpoint. What is one's own, environment, network or
+        """The agent of a folder, as it was at its last checkpoint. Your own environment, network or
         optimiser, is given again; an operator, too, if its function is in no module, but in a script or a notebook. The
         replay stays on disk until the agent goes on learning.
 

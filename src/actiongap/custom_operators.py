@@ -42,7 +42,7 @@ class NotImportableError(ValueError):
 
 
 class Functions(NamedTuple):
-    """What an operator of one's own is made of."""
+    """The functions of a custom operator."""
 
     gap_term: Function
     value: Function | None = None

@@ -283,7 +283,7 @@ def lower_bound(reward_min: float, gamma: float, horizon: float | None = None) -
 
 
 def __getattr__(name: str) -> Callable[..., Operator]:
-    """Each name is a function too: operators.clip_al(clip_ratio=0.9); `custom` makes an operator of one's own."""
+    """Each name is a function too: operators.clip_al(clip_ratio=0.9); `custom` makes your own operator."""
     if name == "custom":
         from actiongap.custom_operators import custom
 

@@ -33,7 +33,7 @@ _KEYS = {"name", "metric", "measure", "increasing", "number", "direction"}
 
 @dataclass(frozen=True)
 class Finding:
-    """What came of one check on one environment. `holds` is None where the runs cannot tell."""
+    """The result of one check on one environment. `holds` is None if inconclusive."""
 
     name: str
     environment: str

@@ -27,7 +27,7 @@ from actiongap.training.metrics import CURVES
 
 Interval = tuple[float, float]
 ENOUGH_SEEDS = 3
-"""With fewer runs no interval is told and no two variants are told apart."""
+"""With fewer runs there is no interval, and no two variants are separated."""
 
 
 class Probability(NamedTuple):
@@ -164,7 +164,7 @@ def compare(
 def _experiments(folders: Sequence[Path]) -> tuple[ExperimentFile, ...]:
     found = []
     for folder in folders:
-        with contextlib.suppress(FileError):  # `find` has told of it
+        with contextlib.suppress(FileError):  # `find` has reported it
             found.append(experiment_file.read(folder))
     return tuple(each for each in found if each is not None)
 

@@ -38,7 +38,7 @@ class _Part(NamedTuple):
 
 
 def load(*folders: Folders) -> pandas.DataFrame:
-    """A row per evaluation of every readable run: the columns of metrics.csv, after those that tell the run.
+    """A row per evaluation of every readable run: the columns of metrics.csv, after those that identify the run.
 
     These are run (the folder), environment, algorithm, variant, seed, status, and the operator's numbers.
     """
@@ -118,7 +118,7 @@ def _problem_of(header: bytes, part: _Part) -> str | None:
 
 
 def _run_columns(parts: Sequence[_Part]) -> pandas.DataFrame:
-    """What is told of each run, repeated for each of its rows; texts as categories."""
+    """The columns of each run, repeated for each of its rows; texts as categories."""
     import numpy as np
     import pandas
 

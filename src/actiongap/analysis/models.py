@@ -27,7 +27,7 @@ class Model:
 
 
 def load(model: str | Path, environment: Any = None) -> Model:
-    """The model that a text tells: the folder of a run, a .zip of Stable-Baselines3's DQN, or module:function."""
+    """The model that a text names: the folder of a run, a .zip of Stable-Baselines3's DQN, or module:function."""
     text, path = str(model), Path(model)
     if path.is_dir():
         return _of_run(path, environment)
@@ -42,7 +42,7 @@ def load(model: str | Path, environment: Any = None) -> Model:
 
 
 def names(models: Sequence[Model]) -> list[str]:
-    """The names, told apart by a number where two are the same."""
+    """The names, with a number added where two are the same."""
     found = [model.name for model in models]
     return [
         name if found.count(name) == 1 else f"{name} ({found[: place + 1].count(name)})"

@@ -29,7 +29,7 @@ _MOST_FOLDERS = 100_000
 
 @dataclass(frozen=True)
 class Run:
-    """One run, as its folder tells it. `status` is that of status.json, or `unreadable`, `missing` or `unknown`."""
+    """One run, as read from its folder. `status` is from status.json, or `unreadable`, `missing` or `unknown`."""
 
     path: Path
     environment: str

@@ -164,7 +164,7 @@ def steps_to_baseline(entry: Entry) -> tuple[int | None, int]:
 
 
 def paper_score(comparison: Comparison, environment: str, variant: str) -> float | None:
-    """The improvement in % that the paper tells, if an experiment says so."""
+    """The paper's improvement in %, if an experiment has it."""
     for experiment in comparison.experiments:
         found = experiment.paper_scores.get(environment, {}).get(variant)
         if isinstance(found, int | float):

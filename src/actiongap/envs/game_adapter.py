@@ -19,7 +19,7 @@ Array = jax.Array
 
 @dataclass(frozen=True)
 class GameEnvironment:
-    """A game of `actiongap.games`, or of one's own."""
+    """A game of `actiongap.games`, or your own."""
 
     game: Game
 

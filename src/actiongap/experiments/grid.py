@@ -30,8 +30,8 @@ MOST_RUNS = 100_000
 
 @dataclass(frozen=True)
 class RunSpec:
-    """One run. `overrides` are settings, or numbers of the operator; `varied` those that its name has to tell;
-    `callbacks` the names of those that it tells (see training/trackers.py), which make it no other run."""
+    """One run. `overrides` are settings, or numbers of the operator; `varied` those in its name;
+    `callbacks` their names (see training/trackers.py), which are not part of the run's identity."""
 
     environment: str
     algorithm: str
@@ -126,7 +126,7 @@ def expand(
 
 
 def shared(spec: RunSpec) -> RunSpec:
-    """The run under the name that it has in every experiment: it tells what differs from the defaults, and only that.
+    """The run under the name that it has in every experiment: it lists what differs from the defaults, and only that.
 
     So a run that several experiments want, whichever way they say it, is one.
     """
@@ -147,7 +147,7 @@ def refuse_too_many(runs: int, vary: Mapping[str, Sequence[Any]]) -> None:
 
 def is_done(spec: RunSpec, out: Path) -> bool:
     """Whether the run's folder below `out` says that it has all of its steps; or that a callback has ended it, where
-    the run is to have callbacks of one's own. Without them it goes on."""
+    the run is to have custom callbacks. Without them it resumes."""
     try:
         status = read_status(out / spec.name)
     except RunFolderError:

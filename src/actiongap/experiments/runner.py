@@ -50,7 +50,7 @@ def make_runs(
 ) -> Outcome:
     """Make all runs that are not done yet. `speeds`, in steps per second, only make the time left more exact.
 
-    With a `pool`, the runs are made there, where other experiments find them too; `out` tells of this experiment.
+    With a `pool`, the runs are made there, where other experiments find them too; `out` describes this experiment.
     """
     described, out = Path(out), Path(out if pool is None else pool)
     refuse_conflicts(experiment.runs, out)
@@ -98,7 +98,7 @@ def make_runs(
 
 
 def _left_out(folder: Path) -> list[str]:
-    """What the run tells of trackers that failed."""
+    """The trackers of the run that failed."""
     try:
         left_out = read_status(folder).get("left_out", [])
     except RunFolderError:
@@ -107,7 +107,7 @@ def _left_out(folder: Path) -> list[str]:
 
 
 def write_experiment(experiment: Experiment, out: Path, command: str | None, runs: Path) -> None:
-    """Tell in the folder what is wanted: what was told before, with these runs added. `runs` is where they are."""
+    """Record in the folder what is requested: the runs from before, and these. `runs` is where they are."""
     content = ExperimentFile(
         title=experiment.title,
         command=command,

@@ -120,12 +120,12 @@ def parse(text: str, name: str, source: str) -> Suite:
         problems.append(f"kind: it is {kind!r}; it must be 'training' or {CHAIN_WALK!r}")
     if problems:
         raise SuiteError("\n".join(f"{source}: {problem}" for problem in problems))
-    told = {key: content.pop(key) for key in ("title", "paper") if key in content}
+    heading = {key: content.pop(key) for key in ("title", "paper") if key in content}
     if kind == CHAIN_WALK:
-        return Suite(name, **told, kind=kind, chain_walk=content)
+        return Suite(name, **heading, kind=kind, chain_walk=content)
     for key in ("environments", "algorithms", "callbacks", "checks"):
         content[key] = tuple(content.get(key, ()))
-    return Suite(name, **told, **content)
+    return Suite(name, **heading, **content)
 
 
 def _problems_of_runs(
@@ -141,10 +141,10 @@ def _problems_of_runs(
         return []
     alone: dict[str, None] = {}
     for name, value in fixed.items():
-        alone |= dict.fromkeys(f"set.{name}: {told}" for told in _refusals(environments, algorithms, {}, {name: value}))
+        alone |= dict.fromkeys(f"set.{name}: {why}" for why in _refusals(environments, algorithms, {}, {name: value}))
     for name, values in vary.items():
         refusals = _refusals(environments, algorithms, {name: values}, {})
-        alone |= dict.fromkeys(f"vary.{name}: {told}" for told in refusals)
+        alone |= dict.fromkeys(f"vary.{name}: {why}" for why in refusals)
     return list(alone or together)
 
 

@@ -89,7 +89,7 @@ class _TargetRows(NamedTuple):
 class Learner:
     """The update for one network and one set of settings: `jax.jit(learner.update)`, or called inside a scan.
 
-    `build_network(key)` gives an Equinox module, [B, ...] -> [B, A]: `make_network` with all but the key, or one's own.
+    `build_network(key)` gives an Equinox module, [B, ...] -> [B, A]: `make_network` with all but the key, or your own.
     """
 
     def __init__(

@@ -110,7 +110,7 @@ def model(
 
 def _add_body(graph: _Graph, hidden: str, network: Any, dtype: np.dtype) -> str:
     """All but the head; the input has the type of the weights already."""
-    # The very classes: what one's own subclass does with the same arrays is not known.
+    # The very classes: what a user's subclass does with the same arrays is not known.
     kind = type(network)
     if kind is MLP:
         hidden = graph.one("Flatten", hidden, axis=1)

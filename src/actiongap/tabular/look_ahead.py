@@ -48,7 +48,7 @@ class LookAhead(NamedTuple):
 
 
 class Gated(NamedTuple):
-    """TQ - alpha g (V - Q) with a gate of one's own: (Q, TQ) -> [S, A] in [0, 1]. It may change from call to call."""
+    """TQ - alpha g (V - Q) with your own gate: (Q, TQ) -> [S, A] in [0, 1]. It may change from call to call."""
 
     alpha: float
     gate: Callable[[np.ndarray, np.ndarray], np.ndarray]

@@ -4,8 +4,8 @@
                                                                  a_{t+1} epsilon-greedy in Q(o_{t+1})
 
 So the order is that of `fused`: the action a_{t+1} uses the parameters after the update of step t. There is one call
-per step, with one array in, which holds the whole transition, and one out, the next actions: for a small network, starting
-a call takes as long as an update. For the same reason the carry goes in and out as a flat list.
+per step, with one array in, which holds the whole transition, and one out, the next actions: for a small network,
+starting a call takes as long as an update. For the same reason the carry goes in and out as a flat list.
 
 With N environments in lockstep, a step of all of them is N steps, with N times `updates_per_step` updates. A run may be
 split into calls anywhere, and comes out the same bit for bit: the next actions are part of the carry. The environment's
@@ -206,7 +206,7 @@ def program(
 
     @functools.cache
     def train_flat(kinds: tuple[type, ...], structure: Any) -> Callable[..., tuple[list[Array], Array]]:
-        """One for all members of the family, and one for each operator of one's own."""
+        """One for all members of the family, and one for each custom operator."""
         return flat(functools.partial(train_step, functools.partial(_unpack_schedule, kinds, structure)))
 
     def play(carry: Carry, start: Any, stop: Any, compiled: Callable[..., Any], *rest: Any) -> Carry:

@@ -1,6 +1,6 @@
 """Training in one process: the loop around the compiled program.
 
-A run is split into calls of about half a second. Where it is split changes nothing: everything that a step depends on is
+A run is split into calls of about half a second. Where it is split changes nothing: all that a step depends on is
 in the carry, or follows from the seed and the step. So a checkpoint may be taken after any call, and a killed run
 resumes from it as if nothing had happened.
 """

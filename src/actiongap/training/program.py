@@ -24,7 +24,7 @@ Step = Any
 """An int32 number of an environment step. A plain int is compiled for once more."""
 
 NetworkBuilder = Callable[[tuple[int, ...], Any, int, Array], Any]
-"""A network of one's own: (observation shape, its dtype, number of actions, key) -> a module, [B, ...] -> [B, A]."""
+"""A custom network: (observation shape, its dtype, number of actions, key) -> a module, [B, ...] -> [B, A]."""
 
 _MEASURED_BATCHES = 16
 

@@ -55,7 +55,7 @@ class RunFolder:
         """Make the folder, or take up the run that is in it. Refused where it holds something else.
 
         `identity` has the keys environment, game, algorithm, operator, schedule, settings and seed, and
-        operator_functions where the operator is one's own. A folder whose run never came to a row or a checkpoint holds
+        operator_functions if the operator is custom. A folder whose run never came to a row or a checkpoint holds
         nothing yet.
         """
         self.path = Path(path)

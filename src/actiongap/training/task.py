@@ -149,7 +149,7 @@ def make(
     seed: int = 0,
     overrides: Mapping[str, Any] | None = None,
 ) -> Task:
-    """The task of a named algorithm, of an operator, or of a function that is one's own, on an environment."""
+    """The task of a named algorithm, of an operator, or of your own function, on an environment."""
     made = envs.make(environment)
     if is_name(algorithm):
         algorithm = custom_operators.from_name(str(algorithm))
