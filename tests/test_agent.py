@@ -13,6 +13,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
+import optax
 import pytest
 
 from actiongap import games, operators
@@ -340,12 +341,24 @@ class _Batched(eqx.Module):
         return jax.vmap(self.layer)(observation)
 
 
-def test_a_network_of_ones_own_is_trained_and_given_again(tmp_path: Path) -> None:
-    agent = quiet(make(network=linear_network), 300, out=tmp_path / "run")
-    assert {leaf.shape for leaf in jax.tree.leaves(agent._current().learner.online)} == {(2, 5), (2,)}
+def test_a_network_and_an_optimiser_of_ones_own_train_and_are_given_again(tmp_path: Path) -> None:
+    """Gradients are multiplied by 0, so nothing may be learned; the optimiser counts its updates, through a restart."""
+    frozen = optax.chain(optax.sgd(0.0), optax.scale_by_schedule(lambda count: 1.0))
+    own: dict[str, Any] = {"network": linear_network, "optimiser": frozen}
+    agent = make(**own)
+    before = jax.tree.map(np.array, agent._current().learner.online)
+    quiet(agent, 300, out=tmp_path / "run")
+    learner = agent._current().learner
+    jax.tree.map(np.testing.assert_array_equal, before, learner.online)
+    assert {leaf.shape for leaf in jax.tree.leaves(learner.online)} == {(2, 5), (2,)}
+    assert int(optax.tree.get(learner.optimiser_state, "count")) == int(learner.updates) > 0
     with pytest.raises(ValueError, match="is custom"):
         Agent.load(tmp_path / "run", environment=CORRIDOR)
-    again = Agent.load(tmp_path / "run", environment=CORRIDOR, network=linear_network)
+    with pytest.raises(ValueError, match="optimiser"):
+        Agent.load(tmp_path / "run", environment=CORRIDOR, network=linear_network)
+    again = quiet(Agent.load(tmp_path / "run", environment=CORRIDOR, **own), 50, out=tmp_path / "run")
+    learner = again._current().learner
+    assert int(optax.tree.get(learner.optimiser_state, "count")) == int(learner.updates)
     observation = np.eye(5, dtype=np.float32)
     np.testing.assert_array_equal(agent.q_values(observation), again.q_values(observation))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from pathlib import Path
 
 import pytest
@@ -104,3 +105,9 @@ def test_no_file_is_too_long() -> None:
     assert len(files) > 200
     lines = {str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) for path in files}
     assert {name: count for name, count in lines.items() if count > MOST_LINES} == {}
+
+
+def test_no_merge_left_its_marks() -> None:
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "results").glob("*.md")]
+    marked = [page.name for page in pages if re.search(r"^(<{7} |={7}$|>{7} )", page.read_text("utf-8"), re.MULTILINE)]
+    assert marked == []

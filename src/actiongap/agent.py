@@ -162,7 +162,16 @@ class Agent:
                 raise ValueError("this agent was trained in another way: make a new one to train it with these actors")
             self._task = dataclasses.replace(self._task, apex=apex)
         if self._task.apex is not None:
-            return self._learn_by_apex(stop, out, address, dashboard, progress, callbacks, checkpoint_seconds, command)
+            from actiongap.training.apex import run as apex_run
+
+            if self.step and (out is None or self._home != Path(out).resolve()):
+                raise ValueError("an agent trained with Ape-X continues in its own folder: pass it as out=...")
+            state = apex_run.train(
+                self._task, stop, out, address, dashboard, progress, callbacks, checkpoint_seconds, command
+            )
+            self._learned = _Learned(state.step, state.learner, state.reward_min, state.history)
+            self._home = None if out is None else Path(out).resolve()
+            return self
         folder = None if out is None else self._open(Path(out), command)
         try:
             with stop_on_signals():
@@ -176,28 +185,6 @@ class Agent:
             if folder is not None:
                 folder.close()
                 self._training = None  # the folder has it
-        return self
-
-    def _learn_by_apex(
-        self,
-        stop: int,
-        out: str | Path | None,
-        address: str | None,
-        dashboard: bool,
-        progress: bool,
-        callbacks: Sequence[Callback],
-        checkpoint_seconds: float,
-        command: str | None,
-    ) -> Agent:
-        from actiongap.training.apex import run as apex_run
-
-        if self.step and (out is None or self._home != Path(out).resolve()):
-            raise ValueError("an agent trained with Ape-X continues in its own folder: pass it as out=...")
-        state = apex_run.train(
-            self._task, stop, out, address, dashboard, progress, callbacks, checkpoint_seconds, command
-        )
-        self._learned = _Learned(state.step, state.learner, state.reward_min, state.history)
-        self._home = None if out is None else Path(out).resolve()
         return self
 
     def q_values(self, observation: Any) -> np.ndarray:

@@ -23,7 +23,7 @@ from actiongap.games.gymnasium_env import GameEnv
 def test_every_game_has_a_gymnasium_name(entry: catalogue.EnvironmentEntry) -> None:
     made = gymnasium.make(entry.gymnasium_id)
     assert made.unwrapped.game == games.make(entry.name)  # type: ignore[attr-defined]
-    assert made.metadata["render_fps"] == (30 if entry.name == "pixelcopter" else 15)
+    assert made.metadata["render_fps"] == entry.frames_per_second
 
 
 @pytest.mark.parametrize("name", [entry.gymnasium_id for entry in catalogue.GAMES.values()])

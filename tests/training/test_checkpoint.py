@@ -28,6 +28,12 @@ TREE = {
 }
 
 
+def load(path: Path, like: object) -> tuple:
+    """As a run does it."""
+    arrays, metadata = checkpoint.read(path)
+    return checkpoint.arrange(arrays, like, path), metadata
+
+
 def other_tree() -> dict:
     return jax.tree.map(lambda leaf: np.ones_like(np.asarray(leaf)), TREE)
 
@@ -42,7 +48,7 @@ def assert_same_bits(left: object, right: object) -> None:
 def test_round_trip(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint"
     checkpoint.save(path, TREE, {"step": 12, "note": "é"})
-    tree, metadata = checkpoint.load(path, TREE)
+    tree, metadata = load(path, TREE)
     assert_same_bits(tree, TREE)
     assert metadata == {"step": 12, "note": "é"}
     assert checkpoint.load_metadata(path) == metadata
@@ -70,7 +76,7 @@ def test_any_damaged_byte_falls_back_to_the_previous(two: Path) -> None:
         damaged[position] ^= 1
         two.write_bytes(damaged)
         with pytest.warns(checkpoint.CheckpointWarning, match="previous one is used"):
-            tree, metadata = checkpoint.load(two, TREE)
+            tree, metadata = load(two, TREE)
         assert metadata == {"step": 1}
     assert_same_bits(tree, TREE)
 
@@ -79,7 +85,7 @@ def test_any_damaged_byte_falls_back_to_the_previous(two: Path) -> None:
 def test_truncation_falls_back_to_the_previous(two: Path, keep: int) -> None:
     two.write_bytes(two.read_bytes()[:keep])
     with pytest.warns(checkpoint.CheckpointWarning):
-        assert checkpoint.load(two, TREE)[1] == {"step": 1}
+        assert load(two, TREE)[1] == {"step": 1}
 
 
 def test_zeroed_and_missing_fall_back_to_the_previous(two: Path) -> None:
@@ -110,7 +116,7 @@ def test_both_damaged_is_an_error(two: Path) -> None:
     two.write_bytes(two.read_bytes()[:-5])
     checkpoint.previous(two).write_bytes(b"")
     with pytest.raises(checkpoint.CheckpointError, match=r"checksum.*not an actiongap checkpoint"):
-        checkpoint.load(two, TREE)
+        load(two, TREE)
 
 
 def test_a_damaged_one_alone_is_an_error(tmp_path: Path) -> None:
@@ -118,17 +124,17 @@ def test_a_damaged_one_alone_is_an_error(tmp_path: Path) -> None:
     checkpoint.save(path, TREE, {})
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(checkpoint.CheckpointError, match="damaged: its checksum"):
-        checkpoint.load(path, TREE)
+        load(path, TREE)
 
 
 def test_foreign_file_and_nothing_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint"
     with pytest.raises(checkpoint.CheckpointError, match="there is no checkpoint"):
-        checkpoint.load(path, TREE)
+        load(path, TREE)
     np.savez(path.with_suffix(".npz"), np.arange(100))
     path.with_suffix(".npz").rename(path)
     with pytest.raises(checkpoint.CheckpointError, match="is not an actiongap checkpoint"):
-        checkpoint.load(path, TREE)
+        load(path, TREE)
 
 
 def test_a_newer_format_is_refused_even_with_a_previous_one(two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +143,7 @@ def test_a_newer_format_is_refused_even_with_a_previous_one(two: Path, monkeypat
     monkeypatch.undo()
     assert struct.unpack_from("<I", two.read_bytes(), 8) == (2,)
     with pytest.raises(checkpoint.CheckpointError, match=r"format version 2.*upgrade"):
-        checkpoint.load(two, TREE)
+        load(two, TREE)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +158,7 @@ def test_a_newer_format_is_refused_even_with_a_previous_one(two: Path, monkeypat
 def test_other_arrays_are_refused(tmp_path: Path, like: dict, message: str) -> None:
     checkpoint.save(tmp_path / "checkpoint", TREE, {})
     with pytest.raises(checkpoint.CheckpointError, match=message):
-        checkpoint.load(tmp_path / "checkpoint", like)
+        load(tmp_path / "checkpoint", like)
 
 
 def test_objects_are_refused(tmp_path: Path) -> None:
@@ -231,7 +237,7 @@ def test_what_is_sealed_but_makes_no_sense_is_told_in_a_line(tmp_path: Path) -> 
         digest = hashlib.blake2b(b"ACTNGAP\n" + struct.pack("<I", 1) + body, digest_size=32).digest()
         path.write_bytes(b"ACTNGAP\n" + struct.pack("<I", 1) + digest + body)
         with pytest.raises(checkpoint.CheckpointError, match="is not a checkpoint that actiongap wrote") as error:
-            checkpoint.load(path, TREE)
+            load(path, TREE)
         assert len(str(error.value).splitlines()) == 1
 
 
@@ -262,6 +268,6 @@ def test_killed_while_writing_leaves_a_whole_checkpoint(tmp_path: Path, moment: 
     # Killed between the two renames, the previous one is whole and is used, with a warning.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", checkpoint.CheckpointWarning)
-        array, metadata = checkpoint.load(path, np.zeros(200_000, np.int64))
+        array, metadata = load(path, np.zeros(200_000, np.int64))
     assert metadata["step"] >= told
     assert (array == metadata["step"]).all()

@@ -149,21 +149,21 @@ def smallest(
         if len(chosen) == count:
             break
     played = {
-        episode: gaps.play(q_values, environment, episode, seed, pictures=True)[0]
+        episode: gaps.play(q_values, environment, episode, seed, pictures=True)
         for episode in dict.fromkeys(row.episode for row in chosen)
     }
     cards = []
     for row in chosen:
-        moment = played[row.episode][row.step]
-        if moment.picture is None:
+        visit = played[row.episode][row.step]
+        if visit.picture is None:
             raise ValueError(f"{environment.name} gives no pictures: its states are shown by their values alone")
-        values = zip(environment.action_names, moment.q, strict=True)
+        values = zip(environment.action_names, visit.q, strict=True)
         cards.append(
             {
                 "episode": row.episode,
                 "step": row.step,
                 "gap": f"{row.gap:.3g}",
-                "picture": _as_png(moment.picture),
+                "picture": _as_png(visit.picture),
                 "q": [(name, f"{value:.4g}") for name, value in values],
             }
         )

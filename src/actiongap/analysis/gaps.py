@@ -11,7 +11,7 @@ Nothing here knows what an agent is: only `q_values`, a function of a batch of o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,21 +21,13 @@ if TYPE_CHECKING:
     import pandas
 
     from actiongap.envs.core import Environment
+    from actiongap.training.evaluation import Visit
 
 QValues = Callable[[np.ndarray], Any]
 """[B, ...] -> [B, A]."""
 TAIL = 0.01
 """A return that was cut short counts where at most this share of what follows is missing: gamma^k <= TAIL."""
 LIMIT_STEPS = 10_000
-
-
-class Moment(NamedTuple):
-    """A state that was visited, as it was before the step was taken."""
-
-    q: np.ndarray  # [A]
-    action: int
-    reward: float
-    picture: np.ndarray | None  # uint8 [H, W, 3], where it was asked for and there is one
 
 
 def action_gaps(
@@ -69,19 +61,19 @@ def action_gaps(
     made = envs.make(environment)
     tables = []
     for number in range(int(episodes)):
-        moments, terminated = play(q_values, made, number, seed, limit_steps)
-        q = np.stack([moment.q for moment in moments])
-        rewards = np.array([moment.reward for moment in moments])
-        left = len(moments) - np.arange(len(moments))
+        visited = play(q_values, made, number, seed, limit_steps)
+        q = np.stack([visit.q for visit in visited])
+        rewards = np.array([visit.reward for visit in visited])
+        left = len(visited) - np.arange(len(visited))
         columns = {
             "episode": number,
-            "step": np.arange(len(moments)),
-            "action": [moment.action for moment in moments],
+            "step": np.arange(len(visited)),
+            "action": [visit.action for visit in visited],
             "value": q.max(axis=1),
             "gap": gaps_of(q),
             "reward": rewards,
             "discounted_return": discounted(rewards, gamma),
-            "complete": terminated | (gamma**left <= TAIL),
+            "complete": visited[-1].terminated | (gamma**left <= TAIL),
         }
         tables.append(pandas.DataFrame(columns | {f"q_{action}": column for action, column in enumerate(q.T)}))
     return pandas.concat(tables, ignore_index=True)
@@ -94,26 +86,16 @@ def play(
     seed: int = 0,
     limit_steps: int = LIMIT_STEPS,
     pictures: bool = False,
-) -> tuple[list[Moment], bool]:
-    """One greedy episode, and whether it terminated. It is the same with pictures and without."""
+) -> list[Visit]:
+    """One greedy episode. It is the same with pictures and without."""
     from actiongap.training.chance import Stream, environment_seed
+    from actiongap.training.evaluation import visits
 
-    num_envs = getattr(environment, "native_num_envs", None) or 1
-    vector = environment.vector(num_envs, environment_seed(seed, Stream.EVALUATION, 0, episode), evaluation=True)
-    moments: list[Moment] = []
-    try:
-        observation = vector.reset()
-        while True:
-            q = _checked(q_values(observation), len(observation), environment)
-            actions = q.argmax(axis=1)
-            picture = vector.render() if pictures else None
-            moved = vector.step(actions)
-            moments.append(Moment(q[0], int(actions[0]), float(moved.reward[0]), picture))
-            if moved.terminated[0] or moved.truncated[0] or len(moments) >= limit_steps:
-                return moments, bool(moved.terminated[0])
-            observation = moved.observation
-    finally:
-        vector.close()
+    def checked(observation: np.ndarray) -> np.ndarray:
+        return _checked(q_values(observation), len(observation), environment)
+
+    of_episode = environment_seed(seed, Stream.EVALUATION, 0, episode)
+    return list(visits(environment, checked, of_episode, limit_steps, pictures))
 
 
 def discounted(rewards: np.ndarray, gamma: float) -> np.ndarray:

@@ -80,16 +80,7 @@ _COUNT = _one_value(int, whole_number, "STEPS")
 Count = Annotated[int, _COUNT]
 Steps = Annotated[int | None, _COUNT]
 AtStep = Steps
-Override = Annotated[
-    tuple[str, Any],
-    tyro.constructors.PrimitiveConstructorSpec(
-        nargs=1,
-        metavar="NAME=VALUE",
-        instance_from_str=lambda arguments: override(arguments[0]),
-        is_instance=lambda value: isinstance(value, tuple),
-        str_from_instance=lambda value: [f"{value[0]}={value[1]}"],
-    ),
-]
+Override = Annotated[tuple[str, Any], _one_value(tuple, override, "NAME=VALUE")]
 Overrides = Annotated[
     tuple[Override, ...],
     tyro.conf.arg(
@@ -98,16 +89,7 @@ Overrides = Annotated[
         "alpha, clip_ratio and temperature may change over training: clip_ratio=0.9:0.5:1e6.",
     ),
 ]
-Variation = Annotated[
-    tuple[str, tuple[Any, ...]],
-    tyro.constructors.PrimitiveConstructorSpec(
-        nargs=1,
-        metavar="NAME=VALUE,VALUE",
-        instance_from_str=lambda arguments: variation(arguments[0]),
-        is_instance=lambda value: isinstance(value, tuple),
-        str_from_instance=lambda value: [f"{value[0]}={','.join(map(str, value[1]))}"],
-    ),
-]
+Variation = Annotated[tuple[str, tuple[Any, ...]], _one_value(tuple, variation, "NAME=VALUE,VALUE")]
 Variations = Annotated[
     tuple[Variation, ...],
     tyro.conf.arg(

@@ -14,6 +14,7 @@ import warnings
 from typing import Any
 
 from actiongap import operators
+from actiongap.arrays import pick
 from actiongap.operators import Operator
 
 try:
@@ -74,7 +75,7 @@ class GapDQN(DQN):
             action = batch.actions[:, 0].long()
             q = self.q_net(batch.observations)
             q_target, target = self._target(operator, batch, action, q.detach())
-            loss = functional.smooth_l1_loss(_pick(q, action), target)
+            loss = functional.smooth_l1_loss(pick(q, action), target)
             self.policy.optimizer.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
@@ -129,10 +130,5 @@ def _metrics(operator: Operator, q: torch.Tensor, q_target: torch.Tensor, action
     metrics = {"value": best[:, 0].mean().item(), "action_gap": (best[:, 0] - best[:, -1]).mean().item()}
     non_greedy = action != q_target.argmax(dim=1)
     if non_greedy.any():
-        metrics["kept"] = _pick(operator.kept(q_target), action)[non_greedy].float().mean().item()
+        metrics["kept"] = pick(operator.kept(q_target), action)[non_greedy].float().mean().item()
     return metrics
-
-
-def _pick(rows: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
-    """The entry of each row at its action: [B, A], [B] -> [B]."""
-    return rows.gather(1, action[:, None])[:, 0]

@@ -94,22 +94,18 @@ def save(
     _flush_folder(path.parent)
 
 
-def load(path: str | Path, like: Any) -> tuple[Any, dict[str, Any]]:
-    """The arrays, in the structure of `like`, and the metadata. Where the checkpoint is damaged or missing, those of
-    the previous one, with a `CheckpointWarning`."""
-    arrays, metadata = read(path)
-    return arrange(arrays, like, path), metadata
-
-
 def load_metadata(path: str | Path) -> dict[str, Any]:
-    """The metadata alone, of the checkpoint that `load` would read."""
+    """The metadata alone, of the checkpoint that `read` would read."""
     return read(path, lambda name: False)[1]
 
 
 def read(
     path: str | Path, wanted: Callable[[str], bool] = lambda name: True
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The arrays whose names are wanted, by name, and the metadata. The others are checked, but take no memory."""
+    """The arrays whose names are wanted, by name, and the metadata. The others are checked, but take no memory.
+
+    Where the checkpoint is damaged or missing, those of the previous one, with a `CheckpointWarning`.
+    """
     path = Path(path)
     if not exists(path):
         raise CheckpointError(f"there is no checkpoint at {path}")

@@ -8,7 +8,7 @@ environment they are played in rounds.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
@@ -35,6 +35,18 @@ class Episodes(NamedTuple):
     returns: Array  # float32 [E], undiscounted
     lengths: Array  # int32 [E]
     cut: Array  # bool [E]: stopped by the evaluation's own limit, not by the game
+
+
+class Visit(NamedTuple):
+    """A state of an episode before the step was taken, and what the step gave."""
+
+    q: np.ndarray  # [A]
+    action: int
+    picture: np.ndarray | None  # uint8 [H, W, 3], where it was asked for and there is one
+    reward: float
+    terminated: bool
+    truncated: bool
+    next_observation: np.ndarray  # [1, ...], of the same episode
 
 
 class _Playing(NamedTuple):
@@ -116,6 +128,40 @@ def play_episodes(
             observation = moved.observation
         vector.close()
     return Episodes(returns, lengths, cut)  # type: ignore[arg-type]
+
+
+def visits(
+    environment: Environment,
+    q_values: Callable[[np.ndarray], np.ndarray],
+    seed: int,
+    limit_steps: int,
+    pictures: bool = False,
+) -> Iterator[Visit]:
+    """One greedy episode, state by state. It is the same with pictures and without."""
+    num_envs = getattr(environment, "native_num_envs", None) or 1
+    vector = environment.vector(num_envs, seed, evaluation=True)
+    try:
+        observation = vector.reset()
+        for _ in range(limit_steps):
+            q = q_values(observation)
+            actions = np.argmax(q, axis=1)
+            picture = vector.render() if pictures else None
+            moved = vector.step(actions)
+            terminated, truncated = bool(moved.terminated[0]), bool(moved.truncated[0])
+            yield Visit(
+                q[0],
+                int(actions[0]),
+                picture,
+                float(moved.reward[0]),
+                terminated,
+                truncated,
+                moved.next_observation[:1],
+            )
+            if terminated or truncated:
+                return
+            observation = moved.observation
+    finally:
+        vector.close()
 
 
 def play_randomly(environment: Environment, episodes: int, seed: int, limit_steps: int) -> Episodes:

@@ -140,10 +140,16 @@ class Journal:
         if step == 0 and self.task.note is not None:
             self.note(self.task.note)
 
-    def is_due(self, step: int, stop: int) -> bool:
-        """Whether a row belongs here: a regular one, or that of the end."""
-        is_last = step >= stop and not any(row["step"] == step for row in self.history.rows[-1:])
-        return step >= self.next_row or is_last
+    def due(self, stop: int, begun: Sequence[int] = ()) -> int | None:
+        """The step of the next row, a regular one or that of the end; None if there is none left.
+
+        `begun` are the steps of rows that are being made, and are not in the history yet.
+        """
+        regular = self.next_row + len(begun) * self.task.settings.evaluation_period_steps
+        if regular <= stop:
+            return regular
+        last = next(reversed([*(row["step"] for row in self.history.rows[-1:]), *begun]), -1)
+        return None if last >= stop else stop
 
     def add(
         self,

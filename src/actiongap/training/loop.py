@@ -105,7 +105,8 @@ def _run(
         state.note = None
     while True:
         journal.refuse_divergence(int(state.carry.diverged), state.step)
-        if journal.is_due(state.step, stop):
+        due = journal.due(stop)
+        if due is not None and state.step >= due:
             _add_row(task, state, schedule, journal)
         journal.show(state.step)
         if state.step >= stop or stop_asked.is_set() or journal.ended_by is not None:

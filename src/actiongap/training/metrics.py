@@ -1,6 +1,6 @@
 """The metrics of a run, a row for each column of metrics.csv: figures, tables, the report and the docs follow it.
 
-A new metric is computed in learning/learner.py (`Metrics`), written in rows.py, and named here; nothing else changes.
+A new metric is computed in learning/learner.py (`Metrics`), written in rows.py, and named here and in docs/training.md.
 A run that is older than a metric has no such column.
 """
 

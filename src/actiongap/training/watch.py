@@ -6,15 +6,11 @@ bar up to the best one, and is written below.
 
 from __future__ import annotations
 
-import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-import jax
 import numpy as np
 
-from actiongap.envs.core import Environment
-from actiongap.envs.game_adapter import GameEnvironment
-from actiongap.games.core import Game
+from actiongap.training import evaluation
 
 if TYPE_CHECKING:
     from actiongap.agent import Agent
@@ -25,8 +21,7 @@ _PAPER, _INK = (16, 18, 27), (226, 228, 235)
 _BEST, _OTHER, _GAP = (86, 180, 233), (72, 80, 104), (230, 159, 0)
 
 
-@dataclasses.dataclass(frozen=True)
-class Moment:
+class Scene(NamedTuple):
     """One step of an episode, as it was before the step was taken."""
 
     picture: np.ndarray
@@ -35,72 +30,42 @@ class Moment:
     total: float
 
 
-def play(agent: Agent, seed: int = 0, steps: int = 500) -> list[Moment]:
-    """One greedy episode, or its first steps. The last moment is the end, where there is nothing left to do."""
+def play(agent: Agent, seed: int = 0, steps: int = 500) -> list[Scene]:
+    """One greedy episode, or its first steps. The last scene is the end, where there is nothing left to do."""
     environment = agent.environment
-    if isinstance(environment, GameEnvironment):
-        return _play_game(agent, environment.game, seed, steps)
-    return _play_hosted(agent, environment, seed, steps)
-
-
-def _play_game(agent: Agent, game: Game, seed: int, steps: int) -> list[Moment]:
-    key = jax.random.key(seed)
-    step = jax.jit(game.step)
-    state, observation = game.reset(jax.random.fold_in(key, 0))
-    moments, total = [], 0.0
-    for number in range(1, steps + 1):
-        q = agent.q_values(observation)
-        action = int(np.argmax(q))
-        moments.append(Moment(game.render(state), q, action, total))
-        state, observation, reward, terminated, truncated = step(jax.random.fold_in(key, number), state, action)
-        total += float(reward)
-        if terminated or truncated:
+    scenes: list[Scene] = []
+    total = 0.0
+    for visit in evaluation.visits(environment, agent.q_values, seed, steps + 1, pictures=True):
+        if visit.picture is None and not scenes:
+            raise ValueError(
+                f"{environment.name} gives no pictures: make it with render_mode='rgb_array', or give a function that "
+                "takes render_mode, as in Agent.load(folder, environment=MyEnv)"
+            )
+        # Some have no picture of a state between two others.
+        picture = scenes[-1].picture if visit.picture is None else visit.picture
+        if len(scenes) == steps:
+            scenes.append(Scene(picture, visit.q, -1, total))
             break
-    moments.append(Moment(game.render(state), agent.q_values(observation), -1, total))
-    return moments
-
-
-def _play_hosted(agent: Agent, environment: Environment, seed: int, steps: int) -> list[Moment]:
-    num_envs = getattr(environment, "native_num_envs", None) or 1
-    vector = environment.vector(num_envs, seed, evaluation=True)
-    observation = vector.reset()
-    moments, total = [], 0.0
-    picture = vector.render()
-    if picture is None:
-        vector.close()
-        raise ValueError(
-            f"{environment.name} gives no pictures: make it with render_mode='rgb_array', or give a function that "
-            "takes render_mode, as in Agent.load(folder, environment=MyEnv)"
-        )
-    for _ in range(steps):
-        q = agent.q_values(observation)
-        moments.append(Moment(picture, q[0], int(np.argmax(q[0])), total))
-        moved = vector.step(np.argmax(q, axis=-1))
-        total += float(moved.reward[0])
-        observation = moved.observation
-        if moved.terminated[0] or moved.truncated[0]:
+        scenes.append(Scene(picture, visit.q, visit.action, total))
+        total += visit.reward
+        if visit.terminated or visit.truncated:
             # The next episode may have begun already: its picture is not of this one.
-            observation = moved.next_observation
-            break
-        shown = vector.render()
-        picture = picture if shown is None else shown
-    moments.append(Moment(picture, agent.q_values(observation)[0], -1, total))
-    vector.close()
-    return moments
+            scenes.append(Scene(picture, agent.q_values(visit.next_observation)[0], -1, total))
+    return scenes
 
 
 def frames(agent: Agent, seed: int = 0, steps: int = 500) -> list[np.ndarray]:
     """One greedy episode as pictures, uint8 [H, W, 3], for `rendering.save_gif`."""
-    moments = play(agent, seed, steps)
-    values = np.stack([moment.q for moment in moments])
+    scenes = play(agent, seed, steps)
+    values = np.stack([scene.q for scene in scenes])
     low, high = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
-    return [_draw(moment, agent.environment.action_names, low, high) for moment in moments]
+    return [_draw(scene, agent.environment.action_names, low, high) for scene in scenes]
 
 
-def _draw(moment: Moment, names: tuple[str, ...], low: float, high: float) -> np.ndarray:
+def _draw(scene: Scene, names: tuple[str, ...], low: float, high: float) -> np.ndarray:
     from PIL import Image, ImageDraw, ImageFont
 
-    picture = Image.fromarray(moment.picture)
+    picture = Image.fromarray(scene.picture)
     width = round(picture.width * _HEIGHT / picture.height)
     panel = max(2 * _MARGIN + len(names) * (_BAR + _SPACE) - _SPACE, 170)
     image = Image.new("RGB", (width + panel, _HEIGHT), _PAPER)
@@ -113,9 +78,9 @@ def _draw(moment: Moment, names: tuple[str, ...], low: float, high: float) -> np
     def height_of(value: float) -> float:
         return bottom - (value - low) * scale
 
-    order = np.argsort(moment.q)
-    best = int(np.argmax(moment.q))
-    for action, (name, value) in enumerate(zip(names, moment.q, strict=True)):
+    order = np.argsort(scene.q)
+    best = int(np.argmax(scene.q))
+    for action, (name, value) in enumerate(zip(names, scene.q, strict=True)):
         left = width + _MARGIN + action * (_BAR + _SPACE)
         ends = sorted((height_of(float(value)), height_of(0.0)))
         draw.rectangle((left, ends[0], left + _BAR, ends[1]), fill=_BEST if action == best else _OTHER)
@@ -124,9 +89,9 @@ def _draw(moment: Moment, names: tuple[str, ...], low: float, high: float) -> np
     draw.line((width + _MARGIN, height_of(0.0), right, height_of(0.0)), fill=_INK)
     gap = 0.0
     if len(names) > 1:
-        gap = float(moment.q[order[-1]] - moment.q[order[-2]])
-        for value in (moment.q[order[-1]], moment.q[order[-2]]):
+        gap = float(scene.q[order[-1]] - scene.q[order[-2]])
+        for value in (scene.q[order[-1]], scene.q[order[-2]]):
             draw.line((width + _MARGIN, height_of(float(value)), right, height_of(float(value))), fill=_GAP)
-    draw.text((width + _MARGIN, _HEIGHT - 46), f"gap {gap:.3g}   max Q {moment.q[best]:.3g}", fill=_GAP, font=font)
-    draw.text((width + _MARGIN, _HEIGHT - 26), f"return {moment.total:g}", fill=_INK, font=font)
+    draw.text((width + _MARGIN, _HEIGHT - 46), f"gap {gap:.3g}   max Q {scene.q[best]:.3g}", fill=_GAP, font=font)
+    draw.text((width + _MARGIN, _HEIGHT - 26), f"return {scene.total:g}", fill=_INK, font=font)
     return np.asarray(image)

@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from actiongap.arrays import pick
 from actiongap.learning.exploration import epsilon_greedy
 from actiongap.operators import Operator
 from actiongap.training import compilation
@@ -50,7 +51,7 @@ class Actor:
         self._observation = self._vector.reset()
         self._recorder = Recorder(len(epsilons), settings.n_step, settings.gamma, environment.stack)
         self._returns = np.zeros(len(epsilons))
-        self._epsilons, self._prioritised, self._stack = epsilons, prioritised, environment.stack
+        self._prioritised, self._stack = prioritised, environment.stack
         self._time_limit_as_termination = settings.time_limit_as_termination
         self._weights: Any = None
         self._version = -1
@@ -67,7 +68,7 @@ class Actor:
         ) -> Array:
             q, q_next = jnp.split(learner.q_values(weights, both), 2)
             target = operator.target(reward, discount, q, q_next, action, None)
-            return jnp.abs(target - jnp.take_along_axis(q, action[:, None], axis=-1)[:, 0])
+            return jnp.abs(target - pick(q, action))
 
         self._choose, self._td_error = jax.jit(choose), jax.jit(td_error)
 

@@ -68,13 +68,7 @@ class Evaluations:
 
     def _next_step(self) -> int | None:
         """The step of the next row that is not begun; None if there is none."""
-        context, journal = self._context, self._context.journal
-        begun = [step for step, _, _ in self._waiting]
-        regular = journal.next_row + len(begun) * context.task.settings.evaluation_period_steps
-        if regular <= context.stop:
-            return regular
-        last = begun[-1] if begun else max((row["step"] for row in journal.history.rows[-1:]), default=-1)
-        return None if last >= context.stop else context.stop
+        return self._context.journal.due(self._context.stop, [step for step, _, _ in self._waiting])
 
     def _begin_when_due(self) -> None:
         context, limiter, step = self._context, self._context.limiter, self._next_step()

@@ -12,6 +12,7 @@ from collections import deque
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from actiongap.learning import priorities
@@ -152,9 +153,9 @@ class Shard:
         """Go on from what was saved, in an empty shard; gives the size. All draws to come are the same."""
         if not Path(path).exists():
             raise checkpoint.CheckpointError(f"there is no saved shard at {path}")
-        metadata = checkpoint.load_metadata(path)
-        like = {name: np.empty(shape, dtype) for name, (dtype, shape) in metadata["arrays"].items()}
-        arrays, _ = checkpoint.load(path, like)
+        by_key, metadata = checkpoint.read(path)
+        like = {name: jax.ShapeDtypeStruct(shape, dtype) for name, (dtype, shape) in metadata["arrays"].items()}
+        arrays = checkpoint.arrange(by_key, like, path)
         self._generator.bit_generator.state = metadata["generator"]
         self._oldest, self._oldest_frame = metadata["oldest"]
         self._next = self._oldest + len(arrays["action"])
