@@ -1,4 +1,4 @@
-"""A search for an operator's numbers with Optuna: each trial is several seeds, and one that does badly is cut short.
+"""A search for an operator's numbers with Optuna: each trial is several seeds, and bad trials are pruned.
 
     pip install -e '.[search]'
     python examples/optuna_search.py --environment CartPole-v1 --trials 30 --steps 20000 --seeds 3
@@ -67,7 +67,7 @@ def main() -> None:
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=0), pruner=pruner)
     study.optimize(lambda trial: score(trial, given.environment, given.steps, given.seeds), given.trials)
     pruned = sum(trial.state == optuna.trial.TrialState.PRUNED for trial in study.trials)
-    print(f"best: {study.best_value:.2f}, {study.best_params}; {pruned} of {len(study.trials)} trials were cut short")
+    print(f"best: {study.best_value:.2f}, {study.best_params}; {pruned} of {len(study.trials)} trials were pruned")
 
 
 if __name__ == "__main__":

@@ -235,8 +235,8 @@ def test_the_papers_numbers_are_the_defaults() -> None:
         (lambda: Agent("al", CORRIDOR).learn(float("nan")), "steps is nan"),  # type: ignore[arg-type]
         (lambda: Agent("al", CORRIDOR).evaluate(0), "episodes is 0"),
         (lambda: Agent("al", CORRIDOR).evaluate(1, seed=-1), "seed is -1"),
-        (lambda: Agent("al", CORRIDOR).predict(np.full(5, np.nan)), "holds what is no finite number"),
-        (lambda: Agent("al", "minatar/breakout").q_values(np.full((10, 10, 4), 0.5)), "is of float64, and not all"),
+        (lambda: Agent("al", CORRIDOR).predict(np.full(5, np.nan)), "has an entry that is not a finite number"),
+        (lambda: Agent("al", "minatar/breakout").q_values(np.full((10, 10, 4), 0.5)), "is float64, and not all"),
         (lambda: Agent("al", CORRIDOR).q_values(np.zeros((2, 4))), r"shape \[2, 4\]; corridor has \[5\]"),
         (lambda: Agent.load("nowhere/at/all"), r"has no settings\.json"),
     ],
@@ -254,7 +254,7 @@ def test_progress_in_lines(capfd: pytest.CaptureFixture[str]) -> None:
     assert "return" in told
     assert "gap" in told
     assert "steps/s" in told
-    assert "were cut at 2" in told
+    assert "were stopped at 2" in told
 
 
 def test_watching_shows_the_values_and_the_gap(learned: Agent, tmp_path: Path) -> None:
@@ -304,7 +304,7 @@ def test_a_number_of_the_operator_may_be_a_schedule(tmp_path):
         ({"lower_bound": (0, 1, 10)}, "lower_bound is"),
         ({"alpha": (0.9, 0.5)}, "start, end, steps"),
         ({"alpha": (0.9, 1.5, 10)}, "alpha is 1.5"),
-        ({"alpha": (0.9, 0.5, 10), "clip_ratio": (0.9, 0.5, 20)}, "equally long"),
+        ({"alpha": (0.9, 0.5, 10), "clip_ratio": (0.9, 0.5, 20)}, "the same length"),
         ({"alpha": (0.9, 0.5, 0)}, "steps is 0"),
         ({"alpha": (0.9, 0.5, {"a": 1})}, "start, end, steps"),
         ({"alpha": (0.9, 0.5, math.nan)}, "start, end, steps"),
@@ -352,7 +352,7 @@ def test_a_network_and_an_optimiser_of_ones_own_train_and_are_given_again(tmp_pa
     jax.tree.map(np.testing.assert_array_equal, before, learner.online)
     assert {leaf.shape for leaf in jax.tree.leaves(learner.online)} == {(2, 5), (2,)}
     assert int(optax.tree.get(learner.optimiser_state, "count")) == int(learner.updates) > 0
-    with pytest.raises(ValueError, match="one's own"):
+    with pytest.raises(ValueError, match="is custom"):
         Agent.load(tmp_path / "run", environment=CORRIDOR)
     with pytest.raises(ValueError, match="optimiser"):
         Agent.load(tmp_path / "run", environment=CORRIDOR, network=linear_network)

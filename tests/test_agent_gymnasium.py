@@ -148,7 +148,7 @@ def test_a_folder_from_before_a_setting_existed_is_taken_up(tmp_path: Path) -> N
     (out / "settings.json").write_text(json.dumps(settings))
     resumed = quiet(make(CORRIDOR), 500, out=out)
     assert weights(resumed) == weights(quiet(make(CORRIDOR), 500))
-    with pytest.raises(RunFolderError, match="has gone on to step 500"):
+    with pytest.raises(RunFolderError, match="has continued to step 500"):
         quiet(agent, 200)
     loaded = Agent.load(out, CORRIDOR)
     assert loaded.step == 500

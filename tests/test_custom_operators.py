@@ -81,7 +81,7 @@ def test_numbers_are_data_and_checked():
         (lambda: operator.replace(width="wide"), "width of .* is 'wide'; it must be a number"),
         (lambda: operator.replace(width=math.nan), "must be a number"),
         (lambda: operators.custom(lambda q, value, *, kept=1.0: q), "no number can be called 'kept'"),
-        (lambda: operators.custom(lambda q, value, **numbers: q), "numbers must be an argument with a name"),
+        (lambda: operators.custom(lambda q, value, **numbers: q), "numbers must be a named argument"),
         (lambda: operators.custom(lambda q, value, *, width: q), "no default for width"),
         (lambda: operators.custom(lambda q: q), r"must take \(q, value, and its numbers\)"),
         (lambda: operators.custom(lambda q, value: value).gap_term(Q), r"gave shape \(1,\); .* must be \(1, 3\)"),
@@ -212,8 +212,8 @@ def test_what_is_refused_before_a_run_starts():
         (tested, {}, "tested cannot be compiled: .*without `if` on values"),
         (by_numpy, {}, "by_numpy cannot be compiled"),
         (soft_gate, {"clip_ratio": 0.9}, "has no number 'clip_ratio'; it has: alpha, width"),
-        (lambda q, value, *, gamma=0.9: gamma * q, {}, "gamma: a setting is called so"),
-        (operators.custom(soft_gate, value=lambda q: q.mean(axis=-1)), {"double": True}, "state value of its own"),
+        (lambda q, value, *, gamma=0.9: gamma * q, {}, "gamma: that is the name of a setting"),
+        (operators.custom(soft_gate, value=lambda q: q.mean(axis=-1)), {"double": True}, "its own state value"),
         (lambda q, value: 0 * q, {"apex": "paper"}, "cannot be imported by Ape-X's processes"),
         ("nothing_of_mine:gate", {}, "nothing_of_mine:gate cannot be imported"),
     ]:
@@ -227,7 +227,7 @@ def test_names_lead_to_functions_and_to_what_was_made_of_them(module):
     for name, wrong in [
         ("gates_of_mine:GATE", "gates_of_mine has no 'GATE'"),
         ("gates_of_mine:NUMBER", "is 3; it must be a function"),
-        ("__main__:gate", "put the function into a module"),
+        ("__main__:gate", "put the function in its own module"),
         ("gates_of_mine:", "cannot be imported"),
     ]:
         with pytest.raises(ValueError, match=wrong):
@@ -264,4 +264,4 @@ def test_compare_on_the_command_line_reports_it(module, tmp_path, monkeypatch, c
     page = Path("out/report/index.html").read_text()
     assert "soft_gate" in page
     assert "gates_of_mine" in Path("out/report/scores.csv").read_text()
-    assert "2 runs made" in capsys.readouterr().out
+    assert "2 runs trained" in capsys.readouterr().out

@@ -207,7 +207,7 @@ def test_the_operator_of_ones_own_comes_to_a_report(folder, monkeypatch, capsys)
     monkeypatch.setattr(sys, "argv", ["actiongap", *words, *short])
     monkeypatch.setattr("actiongap.experiments.executors.LocalCores", WidestApart)
     main()
-    assert "3 runs made" in capsys.readouterr().out
+    assert "3 runs trained" in capsys.readouterr().out
     report = (folder / "runs/gates/report/index.html").read_text(encoding="utf-8")
     for variant in ("Clipped AL", "soft_gate, width=1", "soft_gate, width=4"):
         assert variant in report

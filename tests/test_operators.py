@@ -252,13 +252,13 @@ def test_the_cap_cuts_what_it_must_and_no_more(library):
     operator = operators.cap_al(alpha=0.5, cap=2.0)
     q = as_array(Q)
     np.testing.assert_allclose(operator.gap_term(q, scale=1.25), [-1.25, -1.0, 0.0])
-    assert operator.cut(q, scale=1.25).tolist() == [True, False, False]
+    assert operator.capped(q, scale=1.25).tolist() == [True, False, False]
     assert operator.kept(q).tolist() == [True, True, True]
     # Networks that stand still leave dqn; no scale to speak of leaves al.
     np.testing.assert_array_equal(operator.gap_term(q, scale=0.0), [0.0, 0.0, 0.0])
     np.testing.assert_array_equal(operator.gap_term(q, scale=math.inf), [-1.5, -1.0, 0.0])
     np.testing.assert_array_equal(operators.al(alpha=0.5).gap_term(q, scale=0.0), [-1.5, -1.0, 0.0])
-    assert not operators.al().cut(q, scale=0.0).any()
+    assert not operators.al().capped(q, scale=0.0).any()
 
 
 def test_an_infinite_cap_and_a_zero_scale_leave_gradients_finite():
@@ -278,7 +278,7 @@ def test_limiting_cuts_the_term_where_clipping_drops_it():
     np.testing.assert_array_equal(dropped.gap_term(q), [0.0, 0.0, -0.25, 0.0])
     np.testing.assert_array_equal(limited.gap_term(q), [-0.5, -0.5, -0.25, 0.0])
     assert limited.kept(q).all()
-    assert limited.cut(q).tolist() == [True, True, False, False]
+    assert limited.capped(q).tolist() == [True, True, False, False]
     # Below the bound there is no room, and nothing is added.
     assert not limited.gap_term(-q).any()
     assert not limited.kept(-q).any()

@@ -1,4 +1,4 @@
-"""What a user holds: an agent that learns an environment, acts in it, and is kept in a folder.
+"""The class `Agent`: it learns an environment, acts in it, and is saved in a folder.
 
 agent = Agent("clip_al", "minatar/breakout", seed=0, clip_ratio=0.9)     # or "CartPole-v1", or an environment
 agent.learn(100_000, out="runs/breakout")
@@ -51,7 +51,7 @@ class _Learned:
 class Agent:
     """One operator, one environment, one seed.
 
-    `algorithm` is the name of an operator, an `Operator`, or a function of one's own (see `custom_operators`), also as
+    `algorithm` is the name of an operator, an `Operator`, or your own function (see `custom_operators`), also as
     "module:function".
 
     `environment` is the name of a game of this package or of a Gymnasium environment, a `Game`, an instance of
@@ -65,7 +65,7 @@ class Agent:
     `ApexSettings` may be given too.
 
     alpha, clip_ratio and temperature may be schedules: clip_ratio=(0.9, 0.5, 100_000) goes from .9 to .5, linearly over
-    the first 100,000 steps. `network` may be a function that builds one's own Equinox module, from an observation's
+    the first 100,000 steps. `network` may be a function that builds your own Equinox module, from an observation's
     shape and dtype, the number of actions and a key; it takes a batch [B, ...] and gives [B, A]. `optimiser` may be an
     `optax.GradientTransformation`.
     """
@@ -94,7 +94,7 @@ class Agent:
 
     @property
     def algorithm(self) -> str:
-        """The operator's name, `module:function` of one's own; `custom` for numbers without a name."""
+        """The operator's name, `module:function` of a custom one; `custom` for numbers without a name."""
         return self._task.algorithm
 
     @property
@@ -150,7 +150,7 @@ class Agent:
 
         With `out`, the run is kept in that folder. If the folder has this run already, a new agent goes on from where
         it stopped, up to `steps` in all: the same command, given again, finishes what was interrupted.
-        `command` is what the folder tells as the way to make the run again; by default this program's command line.
+        `command` is recorded as the way to repeat the run; by default this program's command line.
 
         With `apex`, or where the agent was made with a preset of it, learn by Ape-X: actors on the Ray cluster at the
         address, or on one that is started here for the purpose. An agent that learned one way cannot go on the other.
@@ -159,13 +159,13 @@ class Agent:
         stop = self._stop(steps)
         if apex is not None and apex != self._task.apex:
             if self._learned is not None:
-                raise ValueError("this agent has learned in another way: make a new one to learn with these actors")
+                raise ValueError("this agent was trained in another way: make a new one to train it with these actors")
             self._task = dataclasses.replace(self._task, apex=apex)
         if self._task.apex is not None:
             from actiongap.training.apex import run as apex_run
 
             if self.step and (out is None or self._home != Path(out).resolve()):
-                raise ValueError("an agent that learns by Ape-X goes on in its own folder: give it as out=...")
+                raise ValueError("an agent trained with Ape-X continues in its own folder: pass it as out=...")
             state = apex_run.train(
                 self._task, stop, out, address, dashboard, progress, callbacks, checkpoint_seconds, command
             )
@@ -228,7 +228,7 @@ class Agent:
     def save(self, folder: str | Path) -> None:
         """Keep the agent in a folder, with all that it takes to go on learning."""
         if self._task.apex is not None:
-            raise ValueError("an agent that learns by Ape-X is kept by the folder given to learn")
+            raise ValueError("an agent trained with Ape-X is saved in the folder passed to learn")
         self._refuse_what_cannot_go_on()
         opened = self._open(Path(folder))
         try:
@@ -252,7 +252,7 @@ class Agent:
         operator: Any = None,
         best: bool = False,
     ) -> Agent:
-        """The agent of a folder, as it was at its last checkpoint. What is one's own, environment, network or
+        """The agent of a folder, as it was at its last checkpoint. Your own environment, network or
         optimiser, is given again; an operator, too, if its function is in no module, but in a script or a notebook. The
         replay stays on disk until the agent goes on learning.
 
@@ -279,14 +279,14 @@ class Agent:
         steps = self.settings.training_steps if steps is None else steps
         stop = self.step + _whole("steps", steps, 0)
         if stop >= 2**31:
-            raise ValueError(f"{stop:,} steps in all are more than the counters hold; at most 2^31 - 1")
+            raise ValueError(f"{stop:,} steps in total are more than the counters hold; the limit is 2^31 - 1")
         return stop
 
     def _refuse_what_cannot_go_on(self) -> None:
         if self._learned is not None and not self._learned.goes_on:
             raise ValueError(
-                f"this agent is the best network of {self._home}, without what it takes to learn or to be saved: "
-                "load the run without best to go on with it; export writes the network"
+                f"this agent is the best network of {self._home}, without the state needed to learn or to be saved: "
+                "load the run without best to continue training; export writes the network"
             )
 
     def _current(self) -> _Learned:
@@ -306,8 +306,8 @@ class Agent:
             training, history = loop.load(self._task, self._home)
             if self.step and training.step != self.step:
                 raise RunFolderError(
-                    f"{self._home} has gone on to step {training.step:,}, and this agent is at step {self.step:,}: "
-                    "go on with Agent.load"
+                    f"{self._home} has continued to step {training.step:,}, and this agent is at step {self.step:,}: "
+                    "continue with Agent.load"
                 )
             return training, history
         return loop.start(self._task), History()
@@ -318,11 +318,11 @@ class Agent:
         try:
             home = path.resolve()
             if self.step and checkpoint.exists(folder.checkpoint):
-                kept = checkpoint.load_metadata(folder.checkpoint)["step"]
-                if self._home != home or kept > self.step:
+                saved_step = checkpoint.load_metadata(folder.checkpoint)["step"]
+                if self._home != home or saved_step > self.step:
                     raise RunFolderError(
-                        f"{path} has a run at step {kept:,}, which is not where this agent came from: "
-                        f"name a new folder, or go on with Agent.load({str(path)!r})"
+                        f"{path} has a run at step {saved_step:,}, which is not where this agent came from: "
+                        f"choose a new folder, or continue with Agent.load({str(path)!r})"
                     )
             if not self.step:
                 self._training = None  # a new agent takes up what is there
@@ -343,11 +343,11 @@ def _load(of: task.Task, folder: Path) -> _Learned:
     def is_wanted(name: str) -> bool:
         return name == ".reward_min" or (name.startswith(prefix) and not best_networks.is_of_best(name))
 
-    arrays, kept = checkpoint.read(path, is_wanted)
-    reward_min = float(arrays.pop(".reward_min", kept.get("reward_min", 0.0)))
+    arrays, metadata = checkpoint.read(path, is_wanted)
+    reward_min = float(arrays.pop(".reward_min", metadata.get("reward_min", 0.0)))
     like = jax.eval_shape(of.program.init_learner, jax.ShapeDtypeStruct((), np.uint32))
     learner = jax.tree.map(jnp.asarray, checkpoint.arrange(arrays, like, path, prefix))
-    return _Learned(kept["step"], learner, reward_min, History.read(folder, kept))
+    return _Learned(metadata["step"], learner, reward_min, History.read(folder, metadata))
 
 
 def _load_best(of: task.Task, folder: Path) -> _Learned:
@@ -371,8 +371,8 @@ def _whole(name: str, value: Any, least: int) -> int:
 def _converted(observation: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Of the type that the network was trained on. An image in [0, 1] in place of one in 0..255 would become black."""
     if observation.dtype.kind not in "fiub" or (observation.dtype.kind == "f" and not np.isfinite(observation).all()):
-        raise ValueError("the observation holds what is no finite number")
+        raise ValueError("the observation has an entry that is not a finite number")
     converted = observation.astype(dtype)
     if dtype.kind in "iub" and not np.array_equal(converted, observation):
-        raise ValueError(f"the observation is of {observation.dtype}, and not all of it is {dtype}, as it must be")
+        raise ValueError(f"the observation is {observation.dtype}, and not all of it can be {dtype}, as required")
     return converted

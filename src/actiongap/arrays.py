@@ -1,7 +1,7 @@
-"""What the operators need of an array, whatever library it is from: NumPy, JAX or PyTorch.
+"""What the operators need from arrays of any library: NumPy, JAX or PyTorch.
 
 The checks look at shapes and types, which a traced array has too: under jit they cost nothing. They are here because
-the libraries broadcast [B] with [B, 1] to [B, B] without a word, and a target that is wrong in that way still trains.
+the libraries silently broadcast [B] with [B, 1] to [B, B], and a target that is wrong in that way still trains.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The command `actiongap` before anything is imported: Ctrl-C ends it with a line from its first moment on."""
+"""The command `actiongap` before anything is imported: Ctrl-C ends it with one line from the very start."""
 
 from __future__ import annotations
 

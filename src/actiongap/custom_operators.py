@@ -1,4 +1,4 @@
-"""An operator of one's own: a function of a row of action values, with its numbers as arguments.
+"""Custom operators: a function of a row of action values, with its numbers as arguments.
 
     target   y = r + discount v(q') + g(q)_a
 
@@ -8,9 +8,9 @@
 
     custom(soft_gate, width=2.0)
 
-`custom` makes of it what has everything that a member of the family has: an agent learns with it, `iterate` applies it,
-and its numbers are data, traced and scheduled like theirs. It is a named tuple of its own numbers, so JAX needs no
-word about it. A run keeps the function's name, `module:function`, and finds it again by that.
+`custom` turns it into an operator like those of the family: an agent learns with it, `iterate` applies it, and its
+numbers are data, traced and scheduled like theirs. It is a named tuple of its numbers, so JAX needs no registration.
+A run stores the function's name, `module:function`, and imports it by that name.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class NotImportableError(ValueError):
 
 
 class Functions(NamedTuple):
-    """What an operator of one's own is made of."""
+    """The functions of a custom operator."""
 
     gap_term: Function
     value: Function | None = None
@@ -54,7 +54,7 @@ class Functions(NamedTuple):
 
 
 class CustomOperator:
-    """What an operator of one's own is beside its numbers. `custom` makes a class of each, a named tuple of them."""
+    """A custom operator without its numbers. `custom` makes a class for each, a named tuple of the numbers."""
 
     __slots__ = ()
     name: ClassVar[str]
@@ -94,8 +94,8 @@ class CustomOperator:
             return self.gap_term(q) != 0
         return self._checked("kept", self._call("kept", q, self.value(q)), shape_of(q))
 
-    def cut(self, q: Array, *, scale: Array | float | None = None) -> Array:
-        """Nowhere: what a term is cut to is the function's own affair. -> bool [..., A]."""
+    def capped(self, q: Array, *, scale: Array | float | None = None) -> Array:
+        """Nowhere: limiting the term is left to the function. -> bool [..., A]."""
         return array_namespace(q).zeros_like(self.kept(q))
 
     def __reduce__(self) -> Any:
@@ -136,19 +136,19 @@ def from_name(name: str) -> Operator:
     if isinstance(found, CustomOperator):
         return _make(found.functions, name, tuple(found))  # type: ignore[arg-type]
     if isinstance(found, Operator) or not callable(found):
-        raise NotImportableError(f"{name} is {found!r}; it must be a function, or what operators.custom made of one")
+        raise NotImportableError(f"{name} is {found!r}; it must be a function, or an operator made by operators.custom")
     functions = Functions(found)
     return _make(functions, name, _defaults(functions, {}))
 
 
 def from_record(functions: Mapping[str, str], name: str, numbers: Mapping[str, Any]) -> Operator:
-    """The operator that a run tells of: the names of its functions, its own name, its numbers."""
+    """The operator that a run recorded: the names of its functions, its own name, its numbers."""
     found = Functions(**{role: _unwrapped(import_by_name(each)) for role, each in functions.items()})
     return with_numbers(_make(found, name, _defaults(found, dict(numbers))), numbers)
 
 
 def with_numbers(operator: Operator, numbers: Mapping[str, Any]) -> Operator:
-    """The operator with numbers as a run keeps them: infinities as text."""
+    """The operator with numbers as a run stores them: infinities as text."""
     kinds = {name: type(value) for name, value in operator._asdict().items()}
     if kinds.keys() != numbers.keys():
         raise ValueError(f"the run's operator has the numbers {', '.join(numbers)}; this one has {', '.join(kinds)}")
@@ -161,7 +161,7 @@ def is_name(algorithm: Any) -> bool:
 
 
 def parameters(algorithm: str) -> dict[str, float]:
-    """The numbers that an algorithm lets one change, with their defaults: of the family, or of one's own."""
+    """The numbers of an algorithm that can be changed, with their defaults: of the family, or custom."""
     return from_name(algorithm)._asdict() if is_name(algorithm) else operators.parameters(algorithm)
 
 
@@ -198,14 +198,16 @@ def _defaults(functions: Functions, given: Mapping[str, Any]) -> dict[str, Any]:
     """The numbers with their defaults, or as given."""
     name, numbers = name_of(functions.gap_term), _numbers(functions)
     if name.rpartition(":")[2] in FAMILY:
-        raise ValueError(f"{name} is called as a member of the family is: give the function another name")
+        raise ValueError(f"{name} is the name of a built-in operator: rename the function")
     for number in given:
         if number not in numbers:
             raise ValueError(f"{name} has no number {number!r}; it has: {', '.join(numbers) or 'none'}")
     chosen = {number: given.get(number, default) for number, default in numbers.items()}
     missing = [number for number, value in chosen.items() if value is inspect.Parameter.empty]
     if missing:
-        raise ValueError(f"{name} has no default for {', '.join(missing)}: give it, or write {missing[0]}=... there")
+        raise ValueError(
+            f"{name} has no default for {', '.join(missing)}: pass a value, or write {missing[0]}=... in the function"
+        )
     return {number: _number(name, number, value) for number, value in chosen.items()}
 
 
@@ -222,11 +224,11 @@ def _numbers(functions: Functions) -> dict[str, Any]:
         for parameter in list(parameters.values())[len(given) :]:
             name = parameter.name
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-                raise ValueError(f"{name_of(function)}: {name} must be an argument with a name: it is a number")
+                raise ValueError(f"{name_of(function)}: {name} must be a named argument: it is a number")
             if role == "gap_term" and name == "scale":
                 continue
             if name.startswith("_") or name == "persistent" or (name not in _FAMILY and hasattr(CustomOperator, name)):
-                raise ValueError(f"{name_of(function)}: no number can be called {name!r}; take another name")
+                raise ValueError(f"{name_of(function)}: no number can be called {name!r}; choose another name")
             if found.get(name, parameter.empty) is parameter.empty:
                 found[name] = parameter.default
     return found
@@ -244,7 +246,7 @@ def _signature(function: Any) -> Mapping[str, inspect.Parameter]:
     try:
         return inspect.signature(function).parameters
     except (TypeError, ValueError):
-        raise ValueError(f"{function!r} is no function whose arguments can be told: write one in Python") from None
+        raise ValueError(f"{function!r} is not a function with a readable signature: write one in Python") from None
 
 
 def _number(owner: str, name: str, value: Any) -> Any:
@@ -270,7 +272,7 @@ def import_by_name(name: str) -> Any:
     """What is at `module:attribute`; looked for also where the program was started."""
     module, _, attribute = name.partition(":")
     if module == "__main__" or "<" in attribute or not (module and attribute):
-        raise NotImportableError(f"{name} cannot be imported: put the function into a module of its own")
+        raise NotImportableError(f"{name} cannot be imported: put the function in its own module")
     if "" not in sys.path and os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # the command line looks where it was started, as `python` does
     try:

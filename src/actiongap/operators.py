@@ -13,7 +13,7 @@ logarithm, which makes the soft maximum of Conservative Value Iteration, mellowm
 
 Two numbers are this project's own. `cap` limits the gap term to so many times the `scale` e, which is how far gaps move
 by themselves (`gap_movement`): a threshold that needs no Q_l and grows and shrinks with the rewards. `limit` makes a
-clipped operator cut its term at the size that it would be kept to, (1 - c)(max q - Q_l), instead of dropping it.
+clipped operator limit its term to the largest that is kept, (1 - c)(max q - Q_l), instead of dropping it.
 
 An `Operator` is data, not code: absence is written -inf or 0, so that every member has the same structure, and one
 compiled program serves all of them. The formula is written against the Python array API: the same lines take NumPy,
@@ -96,7 +96,7 @@ class Operator(NamedTuple):
         return xp.where(inside, term, otherwise)
 
     def kept(self, q: Array) -> Array:
-        """Where a gap term is added, in full or cut: alpha > 0 and q_a - Q_l >= c (max q - Q_l). -> bool [..., A]."""
+        """Where a gap term is added, capped or not: alpha > 0 and q_a - Q_l >= c (max q - Q_l). -> bool [..., A]."""
         check_rows("q", q)
         xp = array_namespace(q)
         inside, above = self._gate(xp, q)
@@ -104,8 +104,8 @@ class Operator(NamedTuple):
             inside = inside | (xp.asarray(self.limit) & (above > 0))
         return inside & (like(xp, self.alpha, q) > 0)
 
-    def cut(self, q: Array, *, scale: Array | float | None = None) -> Array:
-        """Where the gap term that is added is smaller for the cap, or for `limit`: [..., A] -> bool [..., A]."""
+    def capped(self, q: Array, *, scale: Array | float | None = None) -> Array:
+        """Where the cap, or `limit`, makes the added gap term smaller: [..., A] -> bool [..., A]."""
         kept, xp = self.kept(q), array_namespace(q)
         shorter = xp.zeros_like(kept)
         if self._is_capped(scale):
@@ -283,7 +283,7 @@ def lower_bound(reward_min: float, gamma: float, horizon: float | None = None) -
 
 
 def __getattr__(name: str) -> Callable[..., Operator]:
-    """Each name is a function too: operators.clip_al(clip_ratio=0.9); `custom` makes an operator of one's own."""
+    """Each name is a function too: operators.clip_al(clip_ratio=0.9); `custom` makes your own operator."""
     if name == "custom":
         from actiongap.custom_operators import custom
 

@@ -1,7 +1,6 @@
-"""Makes the games known to Gymnasium by name, as `actiongap/Seaquest-v0`, without importing JAX, a game or Gymnasium.
+"""Registers the games with Gymnasium by name, as `actiongap/Seaquest-v0`, without importing JAX, a game or Gymnasium.
 
-Who asks Gymnasium for a name has imported it. Where that is so already, the names are there at once; else they come
-with Gymnasium's own import, whenever that is.
+If Gymnasium is imported already, the names are registered at once; otherwise when it is imported.
 """
 
 from __future__ import annotations

@@ -28,10 +28,10 @@ def broken(path: Path, line: int, old: str, new: str) -> None:
 @pytest.mark.parametrize(
     ("line", "old", "new", "problem"),
     [
-        (4, "10000", "1x000", "line 4: step is '1x000', which is no number"),
-        (4, ",", ";", "line 4: 13 cells in place of 14"),
+        (4, "10000", "1x000", "line 4: step is '1x000', which is not a number"),
+        (4, ",", ";", "line 4: 13 cells instead of 14"),
         (4, "1.5", "1\xae5", "line 4: it is not text"),
-        (4, "1.5", "NA", "line 4: evaluation_return_std is 'NA', which is no number"),
+        (4, "1.5", "NA", "line 4: evaluation_return_std is 'NA', which is not a number"),
         (4, "10000", "20000", "line 5: step 15000 follows step 20000"),
         (1, "evaluation_return,", "evaluatiof_return,", "line 1: the header has no column `evaluation_return`"),
         (1, "step", "stdp", "line 1: the header has no column `step`"),
@@ -56,7 +56,7 @@ def test_evaluations_that_are_no_numbers_are_left_out_of_the_scores(tmp_path: Pa
     broken(tmp_path / "pixelcopter-dqn-1", 21, ",11,", ",nan,")
     comparison = compare(tmp_path)
     assert comparison.entries["pixelcopter", "dqn"].seeds == (0,)
-    assert "pixelcopter-dqn-1: some of its evaluations are no finite numbers" in comparison.problems
+    assert "pixelcopter-dqn-1: some of its evaluations are not finite" in comparison.problems
 
 
 SETTINGS: dict[str, Any] = {"environment": "pixelcopter", "algorithm": "al", "seed": 0, "operator": {}, "settings": {}}

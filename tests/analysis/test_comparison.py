@@ -69,7 +69,7 @@ def test_the_same_run_in_two_folders_counts_once(tmp_path: Path) -> None:
     written_runs.write_run(tmp_path / "b", level=20.0)
     comparison = compare(tmp_path)
     np.testing.assert_allclose(comparison.entries["pixelcopter", "dqn"].scores, [10])
-    assert "dqn with seed 0 again" in comparison.problems[0]
+    assert "dqn with seed 0, a duplicate" in comparison.problems[0]
 
 
 def test_failed_missing_and_broken_runs_are_named(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_another_baseline(tmp_path: Path) -> None:
     assert improvement[0] < 0
     with pytest.raises(ValueError, match="at is 0; it must be a step"):
         compare(tmp_path, at=0)
-    with pytest.raises(ValueError, match="'pal' is none of the variants: dqn, al"):
+    with pytest.raises(ValueError, match="'pal' is not one of the variants: dqn, al"):
         compare(tmp_path, baseline="pal")
 
 

@@ -143,7 +143,7 @@ def test_a_run_and_a_function_on_the_command_line(tmp_path, monkeypatch, capsys)
     assert "analyse run poles:lean" in page
     for arguments, wrong in [
         (["poles:lean"], "--env CartPole-v1"),
-        (["nowhere"], "nowhere is no model"),
+        (["nowhere"], "nowhere is not a model"),
         (["poles:np.pi", "--env", "CartPole-v1"], "it must map a batch"),
     ]:
         monkeypatch.setattr(sys, "argv", ["actiongap", "analyse", *arguments])

@@ -118,7 +118,7 @@ def test_checks_are_told_in_words(runs: Path) -> None:
         for name, holds in (("one", True), ("two", False), ("three", None))
     ]
     text = page.render(compare(runs), checks)
-    for name, words in (("one", "holds"), ("two", "does not hold"), ("three", "cannot tell")):
+    for name, words in (("one", "holds"), ("two", "does not hold"), ("three", "inconclusive")):
         assert re.search(rf"</span> {words}</span></td><th scope=\"row\">{name}<", text)
 
 

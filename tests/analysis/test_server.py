@@ -141,7 +141,7 @@ def test_a_browser_that_hangs_up_is_no_error(server: Server, capfd: pytest.Captu
 
 def test_a_port_that_cannot_be_had(server: Server, tmp_path: Path) -> None:
     page: Any = LivePage([tmp_path])
-    with pytest.raises(ValueError, match=rf"port {server.port} is in use: name another with --port"):
+    with pytest.raises(ValueError, match=rf"port {server.port} is in use: choose another with --port"):
         Server(page, server.port)
     for port in (-1, 65_536):
         with pytest.raises(ValueError, match=f"port is {port}; it must be between 0 and 65535"):

@@ -88,4 +88,4 @@ def test_compare_measures_the_random_policy_once_and_keeps_a_longer_report(
         kept = json.loads((tmp_path / "experiment.json").read_text())["random_scores"]["CartPole-v1"]
         assert 15 < kept["mean"] < 30
     assert "2 runs in" in printed
-    assert "were asked for up to 60 steps before" in printed
+    assert "were requested up to 60 steps before" in printed

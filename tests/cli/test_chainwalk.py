@@ -52,7 +52,7 @@ def test_chainwalk_under_noise_is_a_table_and_a_figure(run: Run, tmp_path: Path)
     for text in ("sigma 0.1", "sigma 1", "cap_al", "look_ahead", "±"):
         assert text in out
     assert (tmp_path / "noise.png").read_bytes()[:4] == b"\x89PNG"
-    losses = json.loads(run(*arguments, "--json", "--operators", "dqn", "look_ahead")[1])["losses"]
+    losses = json.loads(run(*arguments, "--json", "--algos", "dqn", "look_ahead")[1])["losses"]
     assert losses["dqn"] == losses["look_ahead"]
     assert [len(row) for row in losses["dqn"]] == [3, 3]
 
@@ -73,12 +73,12 @@ def test_chainwalk_takes_every_operator_and_number(run: Run, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["chainwalk", "--operators", "clipal"], "did you mean clip_al"),
+        (["chainwalk", "--algos", "clipal"], "did you mean clip_al"),
         (["chainwalk", "--alpha", "1"], "alpha is 1.0; it must lie in [0, 1)"),
         (["chainwalk", "--states", "10"], "odd"),
         (["chainwalk", "--gamma", "1"], "gamma"),
         (["chainwalk", "--iterations", "0"], "iterations"),
-        (["chainwalk", "--operators", "cap_al", "--cap", "0"], "cap is 0.0; it must lie in (0, inf]"),
+        (["chainwalk", "--algos", "cap_al", "--cap", "0"], "cap is 0.0; it must lie in (0, inf]"),
         (["chainwalk", "--sigmas", "1", "--seeds", "1"], "seeds is 1; an interval needs at least 2"),
         (["chainwalk", "--alpha", "much"], "--alpha"),
         (["chainwlk"], "chainwalk"),

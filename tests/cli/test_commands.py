@@ -94,11 +94,11 @@ def test_compare_makes_the_grid_and_the_report_and_goes_on(run: Run, monkeypatch
     words = ["compare", "pixelcopter", "--algos", "dqn", "al", "--seeds", "1", "--steps", "200", "--out", "c"]
     code, out, _ = run(*words, "--set", *TINY)
     assert code == 0
-    assert "c: 2 runs made, 0 were done before, 0 failed" in out
+    assert "c: 2 runs trained, 0 already done, 0 failed" in out
     assert "pixelcopter, at step 200" in out
     code, out, _ = run(*words, "--set", *TINY)
     assert code == 0
-    assert "c: 0 runs made, 2 were done before, 0 failed" in out
+    assert "c: 0 runs trained, 2 already done, 0 failed" in out
 
 
 def write_suite() -> None:
@@ -130,7 +130,7 @@ def test_reproduce_a_suite_of_ones_own(run: Run, monkeypatch: pytest.MonkeyPatch
     code, out, _ = run("reproduce", "mine.toml", "--out", "r")
     assert code == 0
     assert "measuring how fast" in out
-    assert "r: 1 runs made" in out
+    assert "r: 1 runs trained" in out
     code, out, _ = run("reproduce", "mine.toml", "--out", "r", "--dry-run")
     assert code == 0
     assert "all of them are done" in out
@@ -142,7 +142,7 @@ def test_reproduce_measures_how_fast_this_machine_is(run: Run) -> None:
     write_suite()
     code, out, _ = run("reproduce", "mine.toml", "--dry-run")
     assert code == 0
-    assert re.search(r"steps per second on a core: pixelcopter \d", out)
+    assert re.search(r"steps per second per core: pixelcopter \d", out)
 
 
 def test_list_and_settings(run: Run) -> None:
@@ -184,7 +184,7 @@ def test_play_and_random_scores(run: Run) -> None:
         (["train", "pixelcopter", "--algo", "clipal"], "did you mean clip_al"),
         (["train", "pixelcopter", "--set", "learning_rat=1"], "did you mean learning_rate"),
         (["train", "pixelcopter", "--set", "batch_size=1.5"], "batch_size is 1.5; it must be a whole number"),
-        (["train", "pixelcopter", "--actors", "2"], "this is Ape-X's; add --apex"),
+        (["train", "pixelcopter", "--actors", "2"], "only for Ape-X; add --apex"),
         (["evaluate", "nowhere"], "nowhere is not the folder of a run"),
         (["verify", "nowhere"], "nowhere is not the folder of a run"),
         (["report", "nowhere"], "nowhere is not a folder"),

@@ -52,6 +52,6 @@ def test_a_run_that_kept_no_best_network(run: Run) -> None:
         code, _, err = run(*command, "runs/pixelcopter-clip_al-0", "--best")
         assert code == 2
         assert err == (
-            "actiongap: runs/pixelcopter-clip_al-0 has kept no best network: train with keep_best=true to have one\n"
+            "actiongap: runs/pixelcopter-clip_al-0 has no best network: train with keep_best=true to get one\n"
         )
     assert not Path("policy.onnx").exists()

@@ -34,7 +34,7 @@ def test_mistakes(run: Run, tmp_path: Path) -> None:
             ([str(tmp_path), "--port", str(port)], f"port {port} is in use"),
             ([str(tmp_path), "--port", "70000"], "port is 70000"),
             (["nowhere"], "nowhere is not a folder"),
-            ([], "name at least one folder"),
+            ([], "give at least one folder"),
         ):
             code, out, err = run("serve", *words)
             assert (code, out) == (2, "")

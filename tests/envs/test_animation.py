@@ -39,7 +39,7 @@ def test_a_game_is_played_as_before() -> None:
     ("environment", "policy", "message"),
     [
         (lambda: Still(spaces.Discrete(2)), "random", "Still gives no pictures"),
-        (Line, "scripted", "Line has no scripted policy. Play it with the random policy"),
+        (Line, "scripted", "Line has no scripted policy: use the random policy"),
     ],
 )
 def test_what_cannot_be_shown_says_so(environment: Any, policy: str, message: str) -> None:

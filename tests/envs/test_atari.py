@@ -225,7 +225,7 @@ def test_games_start_with_0_to_30_frames_without_an_action_by_the_seed() -> None
     vector.reset()
     counts = []
     for _ in range(120):
-        counts.append([copy.emulator.getEpisodeFrameNumber() for copy in vector._copies])
+        counts.append([copy.emulator.getEpisodeFrameNumber() for copy in vector._games])
         vector.step(np.zeros(2, int))
     # 240 draws of 31 numbers: one of them never comes with a probability of .01, and the seed is fixed.
     assert set(np.ravel(counts)) == set(range(31))
@@ -344,7 +344,7 @@ def learned_in_two_parts(game: str, folder: Path) -> tuple[Agent, Agent]:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.*cut at")
+@pytest.mark.filterwarnings("ignore:.*stopped at")
 @pytest.mark.parametrize("game", MINIMAL_ACTIONS)
 def test_every_game_is_trained_evaluated_kept_taken_up_again_and_watched(game: str, tmp_path: Path) -> None:
     whole, parts = learned_in_two_parts(game, tmp_path / "run")

@@ -61,7 +61,7 @@ def test_a_run_that_a_callback_has_ended_is_made_until_it_is_asked_for_without_o
     outcome, run = make(out, "tensorboard")
     assert (outcome.made, outcome.failures) == (1, {})
     assert read_status(folder)["status"] == "finished"
-    assert f"{run.name}: step 300: tensorboard failed, and is left out: " in capfd.readouterr().err
+    assert f"{run.name}: step 300: tensorboard failed and is left out: " in capfd.readouterr().err
 
 
 def test_where_the_folder_is_not_seen_what_a_tracker_wrote_is_sent_back(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_suite_names_callbacks_and_more_can_be_added() -> None:
     [
         ('["tensorbord"]', "mine.toml: callbacks: there is no tracker 'tensorbord'"),
         ('["ending:Nothing"]', "mine.toml: callbacks: ending:Nothing cannot be imported"),
-        ("[3]", "mine.toml: callbacks: 3 is no name"),
+        ("[3]", "mine.toml: callbacks: 3 is not a name"),
         ('"wandb"', "mine.toml: callbacks: it is 'wandb'; it must be a list of names"),
     ],
 )

@@ -158,7 +158,7 @@ def test_a_stop_keeps_everything_and_the_same_command_goes_on(
         process.send_signal(signal.SIGINT)
         errors = process.communicate()[1]
     assert process.returncode != 0
-    assert "stopped with 0 of 2 runs done; the same command goes on" in errors
+    assert "stopped with 0 of 2 runs done; run the same command again to resume" in errors
     kept = [json.loads((tmp_path / run.name / "status.json").read_text()) for run in runs]
     assert {each["status"] for each in kept} == {"interrupted"}
     assert all(500 <= each["step"] < 1500 for each in kept)
@@ -186,7 +186,7 @@ def test_a_worker_that_is_killed_is_started_again(
     outcome = make_runs(Experiment("test", runs[:1]), tmp_path, Killing(1))
     assert not hold.exists()
     assert outcome.made == 1
-    assert "died and was started again, 1 times" in capsys.readouterr().err
+    assert "died and was restarted 1 times" in capsys.readouterr().err
     assert metrics(tmp_path, runs[:1])[runs[0].name] == whole[runs[0].name]
 
 

@@ -98,7 +98,7 @@ def test_all_mistakes_are_named_at_once(tmp_path: Path) -> None:
         ("title = ", "not valid TOML"),
         (GOOD + "[set]\nlearning_rat = 1\n", "no setting 'learning_rat'"),
         (GOOD.replace("seeds = 2", 'seeds = "2"'), "seeds: it is '2'; it must be a whole number"),
-        (GOOD.replace('baseline = "dqn"', 'baseline = "al"'), "baseline: 'al' is none of the algorithms"),
+        (GOOD.replace('baseline = "dqn"', 'baseline = "al"'), "baseline: 'al' is not one of the algorithms"),
         ('kind = "chainwalk"\ntitle = "x"\nalhpa = 1', "alhpa: there is no such key; near: alpha"),
         ('kind = "walk"\n' + GOOD, "kind: it is 'walk'"),
     ],
@@ -145,7 +145,7 @@ def test_a_grid_that_is_far_too_large_is_refused_before_it_is_expanded(tmp_path:
     path = tmp_path / "large.toml"
     values = [number / 4000 for number in range(2000)]
     path.write_text(GOOD.replace("clip_ratio = [0.7, 0.9]", f"clip_ratio = {values}\nalpha = {values}"))
-    with pytest.raises(suites.SuiteError, match=r"vary: these are 8,000,000 runs, and at most 100,000"):
+    with pytest.raises(suites.SuiteError, match=r"vary: these are 8,000,000 runs, more than the limit of 100,000"):
         suites.load(path)
     with pytest.raises(ValueError, match="8,000,000 runs"):
         expand(["pixelcopter"], ["al", "clip_al"], [0], 10, {"clip_ratio": values, "alpha": values})

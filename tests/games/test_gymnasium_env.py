@@ -20,7 +20,7 @@ from actiongap.games.gymnasium_env import GameEnv
 
 
 @pytest.mark.parametrize("entry", catalogue.GAMES.values(), ids=lambda entry: entry.name)
-def test_every_game_has_a_gymnasium_name(entry: catalogue.Entry) -> None:
+def test_every_game_has_a_gymnasium_name(entry: catalogue.EnvironmentEntry) -> None:
     made = gymnasium.make(entry.gymnasium_id)
     assert made.unwrapped.game == games.make(entry.name)  # type: ignore[attr-defined]
     assert made.metadata["render_fps"] == entry.frames_per_second

@@ -30,7 +30,7 @@ class Step(NamedTuple):
 
 
 def history(ends: list[str], first_frame: int) -> list[Step]:
-    """A stream of episodes: each frame has a number of its own, the final ones too."""
+    """A history of episodes: each frame has a number of its own, the final ones too."""
     steps, frame = [], first_frame
     for number, end in enumerate(ends):
         steps.append(Step(frame, number % 5, float(number % 7 - 3), end == "terminated", end == "truncated", frame + 1))
@@ -39,7 +39,7 @@ def history(ends: list[str], first_frame: int) -> list[Step]:
 
 
 def expected(steps: list[Step], capacity: int, n_step: int) -> dict[int, tuple]:
-    """What may be sampled of one stream, by its first frame: (action, n-step reward, discount, next frame)."""
+    """What may be sampled of one environment, by its first frame: (action, n-step reward, discount, next frame)."""
     result = {}
     for start in range(max(0, len(steps) - capacity), len(steps)):
         reward, discount = 0.0, 1.0
@@ -79,11 +79,11 @@ def compiled(n_step: int):
     )
 
 
-def fill(streams: list[list[Step]], capacity: int, dtype: str, spare: float = 1.0) -> replays.Replay:
+def fill(histories: list[list[Step]], capacity: int, dtype: str, spare: float = 1.0) -> replays.Replay:
     shape = as_observation(0, dtype).shape
-    replay = replays.create(capacity * len(streams), shape, np.dtype(dtype), num_envs=len(streams), spare=spare)
+    replay = replays.create(capacity * len(histories), shape, np.dtype(dtype), num_envs=len(histories), spare=spare)
     insert = compiled(1)[0]
-    for row in zip(*streams, strict=True):
+    for row in zip(*histories, strict=True):
         replay = insert(
             replay,
             np.stack([as_observation(step.frame, dtype) for step in row]),
@@ -124,9 +124,9 @@ ENDS = st.sampled_from(["", "", "", "terminated", "truncated"])
 def test_samples_are_the_latest_transitions(ends, n_step, kind):
     dtype, num_envs = kind
     # The ring of 7 wraps up to eight times.
-    streams = [history([row[stream] for row in ends], 1000 * stream) for stream in range(num_envs)]
-    replay = fill(streams, 7, dtype)
-    transitions = {k: v for steps in streams for k, v in expected(steps, 7, n_step).items()}
+    histories = [history([row[number] for row in ends], 1000 * number) for number in range(num_envs)]
+    replay = fill(histories, 7, dtype)
+    transitions = {k: v for steps in histories for k, v in expected(steps, 7, n_step).items()}
     assert_samples(replay, transitions, n_step, dtype, frames=1200)
 
 
@@ -158,9 +158,9 @@ def test_a_truncation_bootstraps_from_the_true_final_frame_and_a_termination_doe
 
 
 def test_draws_are_uniform_over_streams_of_unequal_length():
-    # With three steps, two streams have a different number of complete transitions.
-    streams = [history([""] * 9, 0), history([""] * 8 + ["terminated"], 1000)]
-    replay = fill(streams, 9, "float32")
+    # With three steps, two environments have a different number of complete transitions.
+    histories = [history([""] * 9, 0), history([""] * 8 + ["terminated"], 1000)]
+    replay = fill(histories, 9, "float32")
     sample = jax.jit(lambda key: replays.sample(replay, key, 64_000, GAMMA, 3))
     frames, counts = np.unique(np.asarray(sample(jax.random.key(3)).observation[:, 0]), return_counts=True)
     assert len(frames) == 7 + 9
@@ -235,7 +235,7 @@ def test_bad_sizes_are_refused(options, message):
 
 
 def test_what_is_not_valid_is_not_stored() -> None:
-    """Two streams, one of which often has nothing: each is as if it had been filled alone, over several rounds."""
+    """Two environments, one of which often has nothing: each is as if it had been filled alone, over several rounds."""
     together = replays.create(10, (1,), np.float32, num_envs=2)
     alone = replays.create(5, (1,), np.float32)
     chance = np.random.default_rng(0)

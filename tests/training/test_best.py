@@ -127,14 +127,14 @@ def test_an_agent_in_memory_has_it_too(run: Path, tmp_path: Path) -> None:
 def test_it_acts_and_does_not_learn(run: Path, tmp_path: Path) -> None:
     agent = Agent.load(run, COINS, best=True)
     for call in (lambda: agent.learn(10), lambda: agent.learn(10, out=tmp_path / "x"), lambda: agent.save(tmp_path)):
-        with pytest.raises(ValueError, match=r"is the best network of .*run, without what it takes to learn"):
+        with pytest.raises(ValueError, match=r"is the best network of .*run, without the state needed to learn"):
             call()
     assert not list(tmp_path.iterdir())
 
 
 def test_a_run_without_one_says_so(tmp_path: Path) -> None:
     quiet(make(keep_best=False), 50, tmp_path)
-    with pytest.raises(RunFolderError, match="kept no best network: train with keep_best=true"):
+    with pytest.raises(RunFolderError, match="has no best network: train with keep_best=true"):
         Agent.load(tmp_path, COINS, best=True)
     with pytest.raises(RunFolderError, match=r"settings\.keep_best was False, now True"):
         quiet(make(), 100, tmp_path)

@@ -46,7 +46,7 @@ def test_false_ends_the_run_in_good_order_and_it_can_be_gone_on_with(
     assert ending.heard == other.heard == [0, 50, 100, "ended"]
     status = read_status(out)
     assert (status["status"], status["step"]) == ("ended", 100)
-    assert status["message"].startswith("by ")
+    assert status["message"].startswith("stopped by ")
     assert status["message"].endswith("test_callbacks:Answers")
     assert [row["step"] for row in tables.read(out / "metrics.csv")] == [0, 50, 100]
     assert checkpoint.load_metadata(out / "checkpoint")["step"] == 100
@@ -79,7 +79,7 @@ def test_a_run_that_has_all_of_its_steps_is_finished_whatever_is_answered(
     learn(100, callback, out=tmp_path)
     assert callback.heard == [0, 50, 100, "finished"]
     assert "message" not in read_status(tmp_path)
-    assert "ends the run" not in capfd.readouterr().err
+    assert "stopped by" not in capfd.readouterr().err
 
 
 def test_an_error_of_a_callback_of_ones_own_fails_the_run(tmp_path: Path) -> None:

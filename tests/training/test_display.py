@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from actiongap.training import display
-from actiongap.training.display import Lines, Live, Moment, Pace, Silent
+from actiongap.training.display import Lines, Live, Pace, Progress, Silent
 
 ROWS = [("actor 0", "playing"), ("[bold]shard[/bold]", "500 transitions")]
 
 
 def test_a_terminal_shows_the_line_and_the_table_and_names_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
     live = Live()
-    live.show(Moment("step 5 of 10", 0.5, ("who", "activity"), ROWS))
+    live.show(Progress("step 5 of 10", 0.5, ("who", "activity"), ROWS))
     live.note("actor [red]1[/red] failed")
     live.close()
     shown = " ".join(capsys.readouterr().err.split())
@@ -23,9 +23,9 @@ def test_a_terminal_shows_the_line_and_the_table_and_names_as_they_are(capsys: p
 def test_lines_are_few_but_for_what_matters(capsys: pytest.CaptureFixture[str]) -> None:
     lines = Lines(seconds=1_000)
     for step in range(5):
-        lines.show(Moment(f"step {step}"))
-    lines.show(Moment("step 5", important=True))
-    lines.show(Moment("step 5", important=True))
+        lines.show(Progress(f"step {step}"))
+    lines.show(Progress("step 5", important=True))
+    lines.show(Progress("step 5", important=True))
     assert capsys.readouterr().err.splitlines() == ["step 0", "step 5"]
 
 
@@ -33,7 +33,7 @@ def test_nothing_but_notes_where_nothing_is_wanted(capsys: pytest.CaptureFixture
     assert isinstance(display.make(wanted=False), Silent)
     assert isinstance(display.make(wanted=True), Lines)  # standard error is no terminal here
     silent = Silent()
-    silent.show(Moment("step 1", important=True))
+    silent.show(Progress("step 1", important=True))
     silent.note("lower_bound = 0")
     assert capsys.readouterr().err == "lower_bound = 0\n"
 

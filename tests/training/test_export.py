@@ -176,7 +176,7 @@ def test_a_network_of_ones_own_is_written_as_arrays(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("network", "name"), [(own, "Own"), (doubled, "Doubled"), (negated, "Negated")])
 def test_a_network_of_ones_own_is_no_onnx_model(network: Any, name: str, tmp_path: Path) -> None:
     pytest.importorskip("onnx")
-    with pytest.raises(ValueError, match=rf"{name} is a network of one's own.*\.safetensors"):
+    with pytest.raises(ValueError, match=rf"{name} is a custom network.*\.safetensors"):
         Agent("al", CORRIDOR, network=network).export(tmp_path / "policy.onnx")
     assert not list(tmp_path.iterdir())
 

@@ -282,7 +282,7 @@ def test_killed_and_resumed_without_a_state_says_so(tmp_path: Path) -> None:
     out = tmp_path / "run"
     kill_after(out, 2, name="LunarLander-v3")
     told = finish(out, name="LunarLander-v3")
-    assert told.count("LunarLander-v3 could not tell its state") == 1
+    assert told.count("LunarLander-v3 cannot save its state") == 1
     steps = [int(line.split(",")[0]) for line in (out / "metrics.csv").read_text().splitlines()[1:]]
     assert steps == list(range(0, 1201, 300))
 

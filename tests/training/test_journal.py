@@ -86,14 +86,14 @@ def change(path: Path, line: int, old: str, new: str) -> None:
 
 def test_a_changed_value_is_noticed_and_named(run: Path) -> None:
     change(run / "metrics.csv", 2, "50,", "50,9")
-    with pytest.raises(RunFolderError, match=r"metrics\.csv was changed: what it tells of step 50 "):
+    with pytest.raises(RunFolderError, match=r"metrics\.csv was changed: what it says of step 50 "):
         make().learn(150, out=run, progress=False)
 
 
 def test_lost_episodes_are_noticed_and_named(run: Path) -> None:
     lines = (run / "episodes.csv").read_text().splitlines(keepends=True)
     (run / "episodes.csv").write_text("".join(lines[:-1]))
-    with pytest.raises(RunFolderError, match=r"episodes\.csv was changed: what it tells of step 100 "):
+    with pytest.raises(RunFolderError, match=r"episodes\.csv was changed: what it says of step 100 "):
         Agent.load(run, CORRIDOR)
 
 
@@ -125,7 +125,7 @@ def test_lost_rows_are_noticed(run: Path) -> None:
 
 def test_no_number_is_named_by_file_and_line(run: Path) -> None:
     change(run / "metrics.csv", 1, "0,", "x,")
-    with pytest.raises(RunFolderError, match=r"metrics\.csv, line 2: step is 'x', which is no number"):
+    with pytest.raises(RunFolderError, match=r"metrics\.csv, line 2: step is 'x', which is not a number"):
         Agent.load(run, CORRIDOR)
 
 

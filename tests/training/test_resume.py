@@ -64,7 +64,7 @@ def test_asked_to_stop_and_run_again_when_finished(tmp_path: Path) -> None:
     uninterrupted = contents(whole)
     out, before = tmp_path / "run", -1
     for number in (signal.SIGINT, signal.SIGTERM):
-        with pytest.raises(TrainingInterrupted, match="run the same command again to go on"):
+        with pytest.raises(TrainingInterrupted, match="run the same command again to resume"):
             run(out, number)
         status = json.loads((out / "status.json").read_text())
         assert status["status"] == "interrupted"

@@ -47,10 +47,10 @@ def test_a_line_without_its_end_is_no_row_yet(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"step,loss\n0,1\n5,2,3\n", "line 3: 3 cells in place of 2"),
-        (b"step,loss\n0,1\n\n5,2\n", "line 3: 1 cells in place of 2"),
-        (b"step,loss\n0,1\n5,x\n", "line 3: loss is 'x', which is no number"),
-        (b"step,loss\n0,1_0\n", "line 2: loss is '1_0', which is no number"),
+        (b"step,loss\n0,1\n5,2,3\n", "line 3: 3 cells instead of 2"),
+        (b"step,loss\n0,1\n\n5,2\n", "line 3: 1 cells instead of 2"),
+        (b"step,loss\n0,1\n5,x\n", "line 3: loss is 'x', which is not a number"),
+        (b"step,loss\n0,1_0\n", "line 2: loss is '1_0', which is not a number"),
         (b"step,loss\n0,\xb1\n", "line 2: it is not text"),
         (b"step,loss\n0.5,1\n", "line 2: the step is 0.5; it must be a whole number"),
         (b"step,loss\n,1\n", "line 2: the step is None; it must be a whole number"),
@@ -98,7 +98,7 @@ def test_json_that_is_no_object_is_named(tmp_path: Path) -> None:
     with pytest.raises(MissingFileError):
         files.read_json(path)
     for content, problem in {
-        b"[1]": "holds list in place of a JSON object",
+        b"[1]": "holds list instead of a JSON object",
         b'{"a"': "is not valid JSON",
         b'{"a": "\xff"}': "is not valid JSON",
         b"[" * 200_000: "is not valid JSON",

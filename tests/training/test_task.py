@@ -29,7 +29,7 @@ def test_apex_brings_its_preset_and_takes_its_own_settings() -> None:
     assert task.apex == ApexSettings(actors=2, prioritised=True, target_period_updates=2_500, samples_per_insert=0.8)
     assert (task.settings.n_step, task.settings.double, task.settings.batch_size) == (3, True, 64)
     for overrides, message in (
-        ({"actors": 2}, "actors: this is Ape-X's; name its preset too"),
+        ({"actors": 2}, "actors: only for Ape-X; give its preset too"),
         ({"apex": "pape"}, "there is no preset 'pape'; there are: paper, horgan"),
         ({"apex": "paper", "actors": 0}, "actors is 0; it must be 1 or more"),
     ):
@@ -62,7 +62,7 @@ def test_a_record_brings_its_own_bound_and_says_so() -> None:
     task = tasks.make(operators.clip_al(), "CartPole-v1")
     assert task.algorithm == "clip_al"
     assert task.note is not None
-    assert "lower_bound = 0, as the operator has it" in task.note
+    assert "lower_bound = 0, as in the operator" in task.note
     assert tasks.make(operators.al(), "CartPole-v1").note is None
     assert tasks.make(operators.clip_al(lower_bound=-math.inf), "CartPole-v1").note is None
 
@@ -80,7 +80,7 @@ def test_the_record_of_a_run_makes_the_same_task() -> None:
 def test_an_optimiser_of_ones_own() -> None:
     task = tasks.make("al", CORRIDOR, 0, {"optimiser": optax.sgd(0.1)})
     assert task.settings.optimiser == "custom"
-    with pytest.raises(ValueError, match=r"give the optax\.GradientTransformation"):
+    with pytest.raises(ValueError, match=r"pass the optax\.GradientTransformation"):
         tasks.make("al", CORRIDOR, 0, {"optimiser": "custom"})
     online = task.program.init_learner(0).online
     assert all((leaf == leaf).all() for leaf in online.weights)

@@ -138,7 +138,7 @@ def test_a_tracker_that_fails_is_left_out_and_the_run_goes_on(
     status = read_status(folder)
     assert status["status"] == "finished"
     (line,) = status["left_out"]
-    assert line.startswith("step 150: tensorboard failed, and is left out: ")
+    assert line.startswith("step 150: tensorboard failed and is left out: ")
     assert capfd.readouterr().err.count(line) == 1
 
 

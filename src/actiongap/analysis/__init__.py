@@ -1,4 +1,4 @@
-"""What runs have to say: read, scored, compared, drawn and reported. `load(folder)` gives a tidy table."""
+"""Analysis of runs: reading, scoring, comparing, drawing and reporting them. `load(folder)` gives a tidy table."""
 
 from actiongap.analysis.evaluations import load
 from actiongap.analysis.gaps import action_gaps

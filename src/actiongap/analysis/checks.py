@@ -12,7 +12,7 @@
     number = "clip_ratio"                    with all else equal
     direction = "falls"                      or "rises"
 
-Each is judged on each environment: it holds, it does not, or the runs cannot tell (some are missing).
+Each is checked on each environment: it holds, it does not, or it is inconclusive (some runs are missing).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _KEYS = {"name", "metric", "measure", "increasing", "number", "direction"}
 
 @dataclass(frozen=True)
 class Finding:
-    """What came of one check on one environment. `holds` is None where the runs cannot tell."""
+    """The result of one check on one environment. `holds` is None if inconclusive."""
 
     name: str
     environment: str
@@ -100,16 +100,16 @@ def _finding(comparison: Comparison, environment: str, check: Mapping[str, Any])
         for before, after in itertools.pairwise(values):
             pairs += 1
             right += bool(sign * (np.mean(after) - np.mean(before)) > 0)
-    share = f"{right} of {pairs} neighbouring pairs are so: " if pairs > 1 else ""
+    share = f"{right} of {pairs} neighbouring pairs agree: " if pairs > 1 else ""
     return Finding(check["name"], environment, right == pairs, share + "; ".join(seen))
 
 
 def _chains(comparison: Comparison, entries: Mapping[str, Entry], number: str) -> list[list[tuple[str, Entry]]]:
-    """The variants that differ in the number alone, in its order: a chain for each choice of all other numbers."""
-    numbers = {run.variant: run.numbers for run in comparison.runs if run.numbers}
+    """The variants that differ in this number alone, in its order: one chain per choice of the others."""
+    values = {run.variant: run.hyperparameters for run in comparison.runs if run.hyperparameters}
     groups: dict[str, list[tuple[float, str]]] = {}
     for variant in entries:
-        others = dict(numbers.get(variant, {}))
+        others = dict(values.get(variant, {}))
         if number in others:
             value = float(others.pop(number))
             groups.setdefault(repr(sorted(others.items(), key=str)), []).append((value, variant))

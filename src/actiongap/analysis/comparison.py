@@ -1,10 +1,10 @@
-"""A comparison of variants: who is better, by how much, and how sure; what tables, figures and the report show.
+"""A comparison of variants: which is better, by how much, with what confidence; for tables, figures and the report.
 
     score of a run      = mean of its last 5 evaluations, see scores.py
     normalised          = (score - random) / |baseline - random|          random: the measured random policy's
     improvement, in %   = 100 (score - baseline) / |baseline - random|    baseline: its mean over seeds
 
-Runs are scored at the same step. Those that did not get there are left out of the scores, and named.
+Runs are scored at the same step. Those that did not get there are listed, and left out of the scores.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from actiongap.training.metrics import CURVES
 
 Interval = tuple[float, float]
 ENOUGH_SEEDS = 3
-"""With fewer runs no interval is told and no two variants are told apart."""
+"""With fewer runs there is no interval, and no two variants are separated."""
 
 
 class Probability(NamedTuple):
@@ -75,7 +75,7 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All that a report tells."""
+    """All that a report shows."""
 
     title: str
     environments: tuple[str, ...]
@@ -124,7 +124,7 @@ def compare(
         raise ValueError(f"no run in {', '.join(map(str, folders))} has an evaluation yet: {'; '.join(problems[:3])}")
     wanted_baseline = baseline or next((each.baseline for each in experiments if each.baseline), None)
     if baseline is not None and baseline not in variants:
-        raise ValueError(f"the baseline {baseline!r} is none of the variants: {', '.join(variants)}")
+        raise ValueError(f"the baseline {baseline!r} is not one of the variants: {', '.join(variants)}")
     chosen = wanted_baseline if wanted_baseline in variants else "dqn" if "dqn" in variants else variants[0]
 
     entries: dict[tuple[str, str], Entry] = {}
@@ -164,7 +164,7 @@ def compare(
 def _experiments(folders: Sequence[Path]) -> tuple[ExperimentFile, ...]:
     found = []
     for folder in folders:
-        with contextlib.suppress(FileError):  # `find` has told of it
+        with contextlib.suppress(FileError):  # `find` has reported it
             found.append(experiment_file.read(folder))
     return tuple(each for each in found if each is not None)
 
@@ -179,7 +179,7 @@ def _random_score(environment: str, given: Mapping[str, float], experiments: Seq
 
 
 def _notes_on_scores(here: Sequence[Run], rows: Mapping[str, Any], entries: Mapping[str, Entry]) -> list[str]:
-    """On scores of fewer evaluations than there should be, and on evaluations that are no numbers."""
+    """On scores of fewer evaluations than there should be, and on evaluations that are not finite."""
     notes = []
     counts = sorted({count for entry in entries.values() for count in entry.evaluations if count < scores.LAST})
     if counts:
@@ -187,7 +187,7 @@ def _notes_on_scores(here: Sequence[Run], rows: Mapping[str, Any], entries: Mapp
         name = here[0].environment
         notes.append(f"{name}: scores are means of {listed} evaluations, not of {scores.LAST}: runs are short")
     notes += [
-        f"{run.name}: some of its evaluations are no finite numbers"
+        f"{run.name}: some of its evaluations are not finite"
         for run in here
         if not np.isfinite(rows[str(run.path)]["evaluation_return"].to_numpy()).all()
     ]
@@ -201,7 +201,7 @@ def _without_repeats(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
     for run in runs:
         known = first.setdefault((run.environment, run.variant, run.seed), run)
         if known is not run:
-            notes.append(f"{run.path} is {run.variant} with seed {run.seed} again, as {known.path}: left out")
+            notes.append(f"{run.path} is {run.variant} with seed {run.seed}, a duplicate of {known.path}: left out")
     return list(first.values()), notes
 
 

@@ -1,7 +1,7 @@
 """Every evaluation of some runs as one tidy table.
 
 All files with the same header are parsed at once: a call of the parser for each would take longer than the reading.
-Only where that fails is each file looked at alone, so that the one that is broken is named, and the others are read.
+If that fails, each file is parsed alone, so that the broken one is named and the others are read.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _Part(NamedTuple):
 
 
 def load(*folders: Folders) -> pandas.DataFrame:
-    """A row per evaluation of every readable run: the columns of metrics.csv, after those that tell the run.
+    """A row per evaluation of every readable run: the columns of metrics.csv, after those that identify the run.
 
     These are run (the folder), environment, algorithm, variant, seed, status, and the operator's numbers.
     """
@@ -118,7 +118,7 @@ def _problem_of(header: bytes, part: _Part) -> str | None:
 
 
 def _run_columns(parts: Sequence[_Part]) -> pandas.DataFrame:
-    """What is told of each run, repeated for each of its rows; texts as categories."""
+    """The columns of each run, repeated for each of its rows; texts as categories."""
     import numpy as np
     import pandas
 

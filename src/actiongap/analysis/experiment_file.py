@@ -1,6 +1,6 @@
-"""experiment.json: what an experiment says of itself in the folder of its runs. Written and read here alone.
+"""experiment.json, the description of an experiment in the folder of its runs. Only this module reads and writes it.
 
-It names the runs that are wanted, so that a report can tell which are missing; and what no run knows: the title, the
+It lists the requested runs, so that a report can say which are missing; and what no run knows: the title, the
 baseline, what the runs are to show, the paper's scores, and the random policy's where the package ships none.
 """
 
@@ -104,9 +104,9 @@ def _problems(content: Mapping[str, Any]) -> Any:
         elif Path(name).name != name:
             yield f"its run {name!r} is not the name of a folder in it"
         elif not (isinstance(spec.get("environment"), str) and isinstance(spec.get("algorithm"), str)):
-            yield f"its run {name!r} does not tell environment and algorithm"
+            yield f"its run {name!r} lacks environment or algorithm"
         elif not all(type(spec.get(key)) is int for key in ("seed", "steps")):
-            yield f"its run {name!r} does not tell seed and steps as whole numbers"
+            yield f"its run {name!r} lacks seed or steps as whole numbers"
         elif not isinstance(spec.get("overrides", {}), dict):
             yield f"the overrides of its run {name!r} are not an object"
 

@@ -24,7 +24,7 @@ from actiongap.training.metrics import CURVES, Metric
 
 ENDINGS = ("png", "pdf", "svg")
 ENOUGH_RUNS = 5
-"""Below so many runs of one environment, a performance profile is a few stairs and tells nothing."""
+"""Below so many runs of one environment, a performance profile is a few stairs and says nothing."""
 _THRESHOLDS = 101
 
 

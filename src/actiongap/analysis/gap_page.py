@@ -67,7 +67,7 @@ def write(
         answer=answer,
         more=more,
         notes=list(dict.fromkeys(notes)),
-        numbers=numbers(names, tables),
+        summary=summary(names, tables),
         names=[(name, labels.line(place)) for place, name in enumerate(names)],
         plots=plots(tables),
         episodes=_episode_plots(tables),
@@ -81,7 +81,7 @@ def write(
     return out / PAGE
 
 
-def numbers(names: Sequence[str], tables: Sequence[pandas.DataFrame]) -> PageTable:
+def summary(names: Sequence[str], tables: Sequence[pandas.DataFrame]) -> PageTable:
     """A row for each model."""
     header = [
         "Model",
@@ -156,7 +156,7 @@ def smallest(
     for row in chosen:
         visit = played[row.episode][row.step]
         if visit.picture is None:
-            raise ValueError(f"{environment.name} gives no pictures: its states are told by their numbers alone")
+            raise ValueError(f"{environment.name} gives no pictures: its states are shown by their values alone")
         values = zip(environment.action_names, visit.q, strict=True)
         cards.append(
             {

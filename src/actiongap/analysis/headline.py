@@ -1,9 +1,9 @@
-"""The answer in words: who is best, by how much, how sure, and what was left out.
+"""The answer in words: which is best, by how much, with what confidence, and what was left out.
 
-    95% interval of a difference of means a - b: Welch's, which does not take the variances for equal
+    95% interval of a difference of means a - b: Welch's, which does not assume equal variances
 
-Two variants are told apart where this interval leaves out 0, and both have at least three runs. Otherwise the words
-say that the data cannot tell. (A bootstrap of three or five runs would be too sure: it is shown, but decides nothing.)
+Two variants are separated if this interval excludes 0, and both have at least three runs. Otherwise the text says that
+the data cannot tell. (A bootstrap of three or five runs would be overconfident: it is shown, but decides nothing.)
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def headline(comparison: Comparison) -> list[str]:
     """Sentences, the most important first."""
     environments = [name for name in comparison.environments if ranked(comparison, name)]
     if not environments:
-        return ["No run has got far enough to be scored yet.", *_left_out(comparison)]
+        return ["No run is far enough to be scored yet.", *_left_out(comparison)]
     answers = [_environment(comparison, name) for name in environments]
     if len(environments) > 1:
         # The answer over all comes first, then one line for each environment; the reasons are in the tables.
@@ -167,7 +167,7 @@ def _overall(comparison: Comparison) -> list[str]:
     """Over all environments."""
     ranking = _ranked_overall(comparison)
     if not ranking:
-        return ["The environments cannot be put together: the scores of a random policy there are not known."]
+        return ["No aggregate over the environments: the scores of a random policy on them are not known."]
     best, *others = ranking
     name, most = labels.variant(best.variant), len(best.environments)
     baseline = next((each for each in others if each.variant == comparison.baseline), None)
@@ -200,7 +200,7 @@ def _overall(comparison: Comparison) -> list[str]:
     full = {each.variant for each in ranking}
     missing = [labels.variant(variant) for variant in comparison.variants if variant not in full]
     if missing:
-        sentences.append(f"Not compared over all environments, for want of scores on some: {', '.join(missing)}.")
+        sentences.append(f"Not compared over all environments, since scores on some are missing: {', '.join(missing)}.")
     return sentences
 
 
@@ -237,7 +237,7 @@ def _why(one: Entry, other: Entry, between: Difference) -> str:
     if seeds < ENOUGH_SEEDS:
         there = "there is only one seed" if seeds == 1 else f"there are only {seeds} seeds"
         return f"{there}, and it takes at least {ENOUGH_SEEDS}"
-    return f"the 95% interval of the difference, {_range(between)}, holds 0"
+    return f"the 95% interval of the difference, {_range(between)}, contains 0"
 
 
 def _amount(between: Difference) -> str:

@@ -1,4 +1,4 @@
-"""What people read instead of a name, and the line that a variant is drawn with: the same in every table and figure."""
+"""Readable names, and the line style of each variant: the same in every table and figure."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def short_steps(step: float) -> str:
 def variant(name: str) -> str:
     """`clip_al clip_ratio=0.9` as Clipped AL, clip_ratio=0.9."""
     algorithm, *numbers = plain(name).split(" ")
-    own = algorithm.rpartition(":")[2]  # of an operator of one's own, module:function
+    own = algorithm.rpartition(":")[2]  # of a custom operator, module:function
     return ", ".join([_ALGORITHMS.get(algorithm, own), *numbers])
 
 

@@ -1,4 +1,4 @@
-"""Agents to be looked at, whoever trained them: a run of ours, a file of Stable-Baselines3, a function."""
+"""Agents to analyse, from any source: a run of this package, a file of Stable-Baselines3, a function."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Model:
 
 
 def load(model: str | Path, environment: Any = None) -> Model:
-    """The model that a text tells: the folder of a run, a .zip of Stable-Baselines3's DQN, or module:function."""
+    """The model that a text names: the folder of a run, a .zip of Stable-Baselines3's DQN, or module:function."""
     text, path = str(model), Path(model)
     if path.is_dir():
         return _of_run(path, environment)
@@ -36,13 +36,13 @@ def load(model: str | Path, environment: Any = None) -> Model:
     if ":" in text:
         return _of_function(text)
     raise ValueError(
-        f"{text} is no model: name the folder of a run, a .zip file of Stable-Baselines3, or module:function, which "
+        f"{text} is not a model: give the folder of a run, a .zip file of Stable-Baselines3, or module:function, which "
         "maps a batch of observations to Q-values"
     )
 
 
 def names(models: Sequence[Model]) -> list[str]:
-    """The names, told apart by a number where two are the same."""
+    """The names, with a number added where two are the same."""
     found = [model.name for model in models]
     return [
         name if found.count(name) == 1 else f"{name} ({found[: place + 1].count(name)})"

@@ -25,7 +25,7 @@ def table(environment_names: Sequence[str] = (), episodes: int = 1000, seed: int
 
 
 def measure(environment: Game | Environment, episodes: int = 1000, seed: int = 0) -> Episodes:
-    """Play at random: the returns and lengths of so many episodes. `cut` tells which the limit of steps stopped."""
+    """Play at random: the returns and lengths of so many episodes. `cut`: stopped by the step limit."""
     if episodes < 2:
         raise ValueError(f"episodes is {episodes}; play at least 2, for a mean with its error")
     described = GameEnvironment(environment) if isinstance(environment, Game) else environment

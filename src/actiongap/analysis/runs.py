@@ -1,7 +1,7 @@
 """Finding runs: every run folder below some folders, as a record.
 
 A folder that is empty, half written or broken is a `Run` with a `problem` in words, never an exception: a report on
-a hundred runs must not fail for one. What an experiment wanted but nobody has run yet is known from experiment.json.
+a hundred runs must not fail for one. Runs that were requested but not started yet are known from experiment.json.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _MOST_FOLDERS = 100_000
 
 @dataclass(frozen=True)
 class Run:
-    """One run, as its folder tells it. `status` is that of status.json, or `unreadable`, `missing` or `unknown`."""
+    """One run, as read from its folder. `status` is from status.json, or `unreadable`, `missing` or `unknown`."""
 
     path: Path
     environment: str
     algorithm: str
     seed: int
     variant: str
-    """The algorithm, and those of its numbers that tell it from other runs of it on the same environment."""
+    """The algorithm, and those of its hyperparameters that distinguish it from other runs on the same environment."""
     status: str
     step: int
     wanted_steps: int | None = None
@@ -51,7 +51,7 @@ class Run:
         return self.path.name
 
     @property
-    def numbers(self) -> dict[str, Any]:
+    def hyperparameters(self) -> dict[str, Any]:
         """The operator's numbers and the settings, as one flat record; of Ape-X's only the number of actors."""
         settings = {
             name: value
@@ -67,7 +67,7 @@ def find(*folders: Folders) -> list[Run]:
     read, wanted = [], {}
     for folder in named:
         if not folder.is_dir():
-            raise ValueError(f"{folder} is not a folder: name one that holds runs, such as compare's --out")
+            raise ValueError(f"{folder} is not a folder: give one that holds runs, such as compare's --out")
         for path, names in _walk(folder):
             if experiment_file.NAME in names:
                 try:
@@ -92,17 +92,18 @@ def flat(folders: Iterable[Folders]) -> list[Path]:
 
 
 def with_variants(runs: Sequence[Run]) -> list[Run]:
-    """The runs with their variants named: by the numbers in which runs of one algorithm and environment differ."""
+    """The runs with their variants named by the hyperparameters that differ within an algorithm and environment."""
     groups: dict[tuple[str, str], list[Run]] = defaultdict(list)
     for run in runs:
         groups[run.environment, run.algorithm].append(run)
     named = []
     for group in groups.values():
-        known = [run.numbers for run in group if run.numbers]
-        names = dict.fromkeys(name for numbers in known for name in numbers)
-        differing = [name for name in names if len({repr(numbers.get(name)) for numbers in known}) > 1]
+        known = [run.hyperparameters for run in group if run.hyperparameters]
+        names = dict.fromkeys(name for values in known for name in values)
+        differing = [name for name in names if len({repr(values.get(name)) for values in known}) > 1]
         for run in group:
-            varied = [f"{name}={_short(run.numbers[name])}" for name in differing if name in run.numbers]
+            values = run.hyperparameters
+            varied = [f"{name}={_short(values[name])}" for name in differing if name in values]
             named.append(dataclasses.replace(run, variant=" ".join([run.algorithm, *varied])))
     return named
 
@@ -117,7 +118,7 @@ def _walk(folder: Path) -> Iterator[tuple[Path, set[str]]]:
             below[:] = [name for name in below if name not in trackers.BUILT_IN]
         below[:] = [name for name in sorted(below) if _is_new(os.path.join(path, name), seen)]
         if len(seen) > _MOST_FOLDERS:
-            raise ValueError(f"{folder} holds more than {_MOST_FOLDERS:,} folders: name one that holds only runs")
+            raise ValueError(f"{folder} holds more than {_MOST_FOLDERS:,} folders: give one that holds only runs")
         if is_empty and here != folder and not (here.parent / "status.json").exists():
             yield here, {"status.json"}  # a run that never began
         yield here, set(names)
@@ -184,7 +185,7 @@ def _read_status(path: Path) -> _Status:
         return _Status(UNREADABLE, 0, str(error))
     status, step, message = content.get("status"), content.get("step"), content.get("message")
     if not isinstance(status, str) or type(step) is not int or step < 0:
-        return _Status(UNREADABLE, 0, f"{path / 'status.json'} does not tell the status and the step")
+        return _Status(UNREADABLE, 0, f"{path / 'status.json'} lacks `status` or `step`")
     try:
         refuse_changed_metrics(path, content)
     except (RunFolderError, FileError) as error:
@@ -197,15 +198,15 @@ def _problem_of(settings: Mapping[str, Any]) -> str | None:
     """What is wrong with the content of settings.json, as far as it is used here."""
     names = [settings.get(key) for key in ("environment", "algorithm")]
     if not all(isinstance(name, str) for name in names) or type(settings.get("seed")) is not int:
-        return "does not tell environment, algorithm and seed"
+        return "lacks environment, algorithm or seed"
     for key in ("operator", "settings"):
         content = settings.get(key, {})
         if not isinstance(content, dict):
-            return f"has a {key} that is no JSON object"
+            return f"has a {key} that is not a JSON object"
         for name, value in content.items():
             parts = value if isinstance(value, list) else [value]
             if not all(part is None or isinstance(part, str | int | float) for part in parts):
-                return f"has a {key} whose {name} is neither a number nor a text"
+                return f"has a {key} whose {name} is neither a number nor a string"
     return None
 
 

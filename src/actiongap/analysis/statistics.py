@@ -1,4 +1,4 @@
-"""What a few runs can tell: means with their errors, and aggregates over tasks with intervals (Agarwal et al., 2021).
+"""Statistics of a few runs: means with their errors, and aggregates over tasks with intervals (Agarwal et al., 2021).
 
     interquartile mean           the mean of the middle half of all runs of all tasks, pooled
     probability of improvement   mean over tasks of P(X > Y) + P(X = Y) / 2, X and Y one run each of two algorithms

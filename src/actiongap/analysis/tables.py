@@ -1,4 +1,4 @@
-"""The numbers as files: a row per run, a row per variant, the curves; and tables to paste into a text.
+"""The results as files: a row per run, a row per variant, the curves; and tables to paste into a text.
 
 scores.csv    a row per run
 summary.csv   a row per environment and variant
@@ -23,7 +23,7 @@ from actiongap.analysis.headline import best_of, best_overall, number
 from actiongap.analysis.scores import LAST
 from actiongap.training.metrics import CURVES
 
-_BOLD = "Bold: told apart from all others (95% interval of the difference, at least 3 runs each)."
+_BOLD = "Bold: separated from all others (95% interval of the difference, at least 3 runs each)."
 NOTHING = "\N{EN DASH}"
 """In place of a number that is not known."""
 
@@ -164,7 +164,7 @@ def steps_to_baseline(entry: Entry) -> tuple[int | None, int]:
 
 
 def paper_score(comparison: Comparison, environment: str, variant: str) -> float | None:
-    """The improvement in % that the paper tells, if an experiment says so."""
+    """The paper's improvement in %, if an experiment has it."""
     for experiment in comparison.experiments:
         found = experiment.paper_scores.get(environment, {}).get(variant)
         if isinstance(found, int | float):

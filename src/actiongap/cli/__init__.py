@@ -1,6 +1,6 @@
 """The command line: parse, call, print. Everything it does can be done from Python.
 
-Imports that take long stand inside the commands that need them, so that --help and errors come at once.
+Slow imports are inside the commands that need them, so that --help and errors appear at once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from actiongap.version import __version__
 
 
 def info() -> None:
-    """What there is, and what is in use: versions, device, the fast layer for CPUs, games and operators."""
+    """What is installed and in use: versions, device, the fast layer for CPUs, games and algorithms."""
     import jax
 
     from actiongap import games
@@ -46,7 +46,7 @@ def info() -> None:
     print(f"device: {device.platform} ({device.device_kind}), {os.cpu_count()} cores")
     print(f"image layer: {image_layer_status()}")
     print(f"games: {', '.join(games.names())}")
-    print(f"operators: {', '.join(operator_names())}")
+    print(f"algorithms: {', '.join(operator_names())}")
 
 
 def _with_jax(command: Callable[..., None]) -> Callable[..., None]:
@@ -92,7 +92,7 @@ def main() -> None:
         return
     try:
         if arguments and arguments[0] in COMMANDS:
-            # Parsed alone, so that what is wrong with a command is told with its own help.
+            # Parsed alone, so that an error in a command comes with its own help.
             tyro.cli(COMMANDS[arguments[0]], prog=f"actiongap {arguments[0]}", args=arguments[1:], registry=REGISTRY)
         else:
             tyro.extras.subcommand_cli_from_dict(
@@ -114,8 +114,8 @@ def main() -> None:
         _end(2, error)
 
 
-def _end(code: int, told: object) -> NoReturn:
+def _end(code: int, message: object) -> NoReturn:
     """Say why, as it is: a name from a file does nothing to a terminal."""
-    lines = [plain(line) for line in str(told).splitlines()]
+    lines = [plain(line) for line in str(message).splitlines()]
     print("actiongap: " + "\n".join(lines), file=sys.stderr)
     raise SystemExit(code) from None

@@ -1,4 +1,4 @@
-"""One agent on the command line: train it, judge it, watch it; and watch a game without one."""
+"""One agent on the command line: train, evaluate and watch it; and watch a game without one."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def play(
     seed: int = 0,
     out: Path | None = None,
 ) -> None:
-    """Write a GIF of an environment, played by a random or a scripted policy, to see what it is.
+    """Write a GIF of an environment, played by a random or a scripted policy.
 
     Args:
-        environment: A name that `actiongap list` shows, such as pixelcopter, or Gymnasium has, such as CartPole-v1.
-        policy: Who plays; some games of this package have a scripted policy.
+        environment: A name from `actiongap list`, such as pixelcopter, or from Gymnasium, such as CartPole-v1.
+        policy: Which policy plays; some games of this package have a scripted one.
         steps: How many steps.
-        seed: Another seed is another play.
+        seed: A different seed gives a different episode.
         out: The GIF; by default out/play-ENVIRONMENT.gif.
     """
     from actiongap import envs
@@ -44,7 +44,7 @@ def play(
 def train(
     environment: tyro.conf.Positional[str],
     algo: Annotated[
-        str, tyro.conf.arg(help=f"One of: {', '.join(operator_names())}; or one's own, module:function.")
+        str, tyro.conf.arg(help=f"One of: {', '.join(operator_names())}; or your own, module:function.")
     ] = "clip_al",
     steps: Steps = None,
     seed: int = 0,
@@ -60,21 +60,21 @@ def train(
     address: str | None = None,
     dashboard: bool = False,
 ) -> None:
-    """Train an agent. The same command, given again, goes on where it was stopped.
+    """Train an agent. Run the same command again to resume where it stopped.
 
     Args:
-        environment: A name that `actiongap list` shows, such as pixelcopter, or Gymnasium has, such as CartPole-v1.
-        steps: Environment steps in all, such as 200000, 200_000 or 1e6; by default the paper's.
-        seed: Another seed has another network, other games and other batches.
+        environment: A name from `actiongap list`, such as pixelcopter, or from Gymnasium, such as CartPole-v1.
+        steps: Environment steps in total, such as 200000, 200_000 or 1e6; by default the paper's.
+        seed: A different seed gives a different network, different episodes and different batches.
         out: The run's folder; by default runs/ENVIRONMENT-ALGO-SEED.
         quiet: Show no progress.
-        apex: Learn by Ape-X on Ray: actors play, one learner learns (needs the extra `ray`).
-        actors: Ape-X: how many; by default 8.
-        envs_per_actor: Ape-X: environments that each actor plays side by side; by default 1.
+        apex: Train with Ape-X on Ray: several actors, one learner (needs the extra `ray`).
+        actors: Ape-X: number of actors; by default 8.
+        envs_per_actor: Ape-X: environments per actor; by default 1.
         shards: Ape-X: parts of the replay, each a process; by default 1.
         preset: Ape-X: `paper` (uniform replay, n = 5; the default) or `horgan` (prioritised, double, dueling, n = 3).
         address: Ape-X: HOST:PORT of the Ray cluster to use; by default one is started on this machine.
-        dashboard: Ape-X: start Ray's dashboard, too.
+        dashboard: Ape-X: also start Ray's dashboard.
     """
     from actiongap.agent import Agent
     from actiongap.training import trackers
@@ -84,25 +84,25 @@ def train(
     if apex:
         given = {"apex": "paper", **given}
     elif given or address is not None:
-        raise ValueError(f"{', '.join(given) or 'address'}: this is Ape-X's; add --apex")
+        raise ValueError(f"{', '.join(given) or 'address'}: only for Ape-X; add --apex")
     with stopping_at_once():
         agent = Agent(algo, environment, seed, **{**given, **dict(settings)})
     folder = Path("runs") / f"{as_file_name(environment)}-{as_file_name(algo)}-{seed}" if out is None else out
-    told = [trackers.by_name(name, folder) for name in callbacks]
-    agent.learn(steps, out=folder, address=address, dashboard=dashboard, progress=not quiet, callbacks=told)
+    made = [trackers.by_name(name, folder) for name in callbacks]
+    agent.learn(steps, out=folder, address=address, dashboard=dashboard, progress=not quiet, callbacks=made)
     last = agent.rows[-1] if agent.rows else None
     score = "" if last is None else f", return {last['evaluation_return']:.2f} at step {last['step']:,}"
     print(f"{folder}: {agent.step:,} steps{score}")
 
 
 def evaluate(run: tyro.conf.Positional[Path], episodes: int = 10, seed: int | None = None, best: bool = False) -> None:
-    """Let a trained agent play, greedily, and print its undiscounted returns.
+    """Play greedy episodes with a trained agent and print their undiscounted returns.
 
     Args:
         run: The folder of a run.
-        episodes: How many.
-        seed: Another seed plays other episodes.
-        best: The network of the best evaluation, of a run with keep_best=true, in place of the last one.
+        episodes: How many episodes.
+        seed: A different seed gives different episodes.
+        best: Use the network of the best evaluation instead of the last one; the run needs keep_best=true.
     """
     import numpy as np
 
@@ -125,9 +125,9 @@ def watch(
     Args:
         run: The folder of a run.
         steps: How many steps.
-        seed: Another seed is another game.
+        seed: A different seed gives a different episode.
         out: The GIF; by default out/watch-RUN.gif, or out/watch-RUN-best.gif.
-        best: The network of the best evaluation, of a run with keep_best=true, in place of the last one.
+        best: Use the network of the best evaluation instead of the last one; the run needs keep_best=true.
     """
     from actiongap.agent import Agent
     from actiongap.games import catalogue

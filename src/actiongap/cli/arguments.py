@@ -85,7 +85,7 @@ Overrides = Annotated[
     tuple[Override, ...],
     tyro.conf.arg(
         name="set",
-        help="Other settings, or numbers of the operator, such as learning_rate=0.0001 double=true clip_ratio=0.9; "
+        help="Settings, or numbers of the operator, such as learning_rate=0.0001 double=true clip_ratio=0.9; "
         "alpha, clip_ratio and temperature may change over training: clip_ratio=0.9:0.5:1e6.",
     ),
 ]
@@ -94,16 +94,16 @@ Variations = Annotated[
     tuple[Variation, ...],
     tyro.conf.arg(
         name="vary",
-        help="Numbers of the operator, or settings, to try several values of: clip_ratio=.7,.8,.9 alpha=.8,.9 makes "
-        "every combination. An algorithm without the number is run as it is.",
+        help="Numbers of the operator, or settings, to vary: clip_ratio=.7,.8,.9 alpha=.8,.9 makes "
+        "every combination. An algorithm without that number is run once.",
     ),
 ]
 Callbacks = Annotated[
     tuple[str, ...],
     tyro.conf.arg(
         metavar="NAME [NAME ...]",
-        help="Who is told of each row: trackers (tensorboard, wandb, mlflow; each needs the extra of its name), or "
-        "one's own, module:attribute, which makes a callback of the run's folder.",
+        help="Callbacks that receive each row: trackers (tensorboard, wandb, mlflow; each needs its own extra), "
+        "or your own, module:attribute, which makes a callback from the run's folder.",
     ),
 ]
 Algorithms = Annotated[
@@ -111,10 +111,15 @@ Algorithms = Annotated[
     tyro.conf.arg(
         name="algos",
         metavar="NAME [NAME ...]",
-        help=f"Of: {', '.join(operator_names())}; or one's own, module:function.",
+        help=f"Any of: {', '.join(operator_names())}; or your own, module:function.",
     ),
 ]
-Operators = Annotated[
+ExactAlgorithms = Annotated[
     tuple[str, ...],
-    tyro.conf.arg(metavar="NAME [NAME ...]", help=f"Which operators to run, of: {', '.join(operator_names())}."),
+    tyro.conf.arg(
+        name="algos",
+        aliases=["--operators"],
+        metavar="NAME [NAME ...]",
+        help=f"Any of: {', '.join(operator_names())}.",
+    ),
 ]

@@ -11,7 +11,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from actiongap.cli.arguments import Operators
+from actiongap.cli.arguments import ExactAlgorithms
 from actiongap.tabular.chain_walk.walk import NAMES, Walk
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _PAPER = Walk()
 
 
 def chainwalk(
-    operators: Operators = _DEFAULT,
+    algorithms: ExactAlgorithms = _DEFAULT,
     walk: Annotated[Walk, tyro.conf.arg(name="")] = _PAPER,
     noise: float = 0.0,
     seed: int = 0,
@@ -34,28 +34,28 @@ def chainwalk(
     sigmas: tuple[float, ...] = (),
     seeds: int = 20,
 ) -> None:
-    """The paper's chain walk: prints its table, writes its figures and the playground, set to it.
+    """Run the paper's chain walk: print its table, write its figures and a playground page of it.
 
-    With --sigmas it is another experiment: how the rules stand noise of several sizes, as a table and a figure.
+    With --sigmas, measure instead how robust the rules are to noise, as a table and a figure.
 
     Args:
         walk: The chain, and the operators' numbers.
-        noise: Standard deviation of an error added to every entry at every application.
+        noise: Standard deviation of an error added to every entry of Q in every iteration.
         seed: Seed of that error.
-        out: Folder for the figures and the page; by default out/chainwalk. With --json nothing is written unless given.
-        json: Print the numbers as JSON instead of tables.
-        every: All operators, and look_ahead, which is for exact sweeps alone.
-        sigmas: Sizes of noise: a table and a figure of the loss under each, with 95% intervals over the seeds.
-        seeds: How many seeds each size of noise is run with.
+        out: Folder for the figures and the page; by default out/chainwalk. With --json, only if given.
+        json: Print JSON instead of tables.
+        every: Run all algorithms, and look_ahead, which is only for exact sweeps.
+        sigmas: Noise levels: a table and a figure of the loss at each, with 95% intervals over the seeds.
+        seeds: Number of seeds per noise level.
     """
     from actiongap.tabular.chain_walk import experiment as chain_walk
 
     if sigmas:
-        _noise(operators, every, sigmas, seeds, out, json, walk)
+        _noise(algorithms, every, sigmas, seeds, out, json, walk)
         return
-    experiment = chain_walk.run(NAMES if every else operators, walk, noise, seed)
+    experiment = chain_walk.run(NAMES if every else algorithms, walk, noise, seed)
     if json:
-        rows = {name: chain_walk.numbers(trace) for name, trace in experiment.traces.items()}
+        rows = {name: chain_walk.results(trace) for name, trace in experiment.traces.items()}
         print(json_module.dumps(rows, indent=2))
         if out is not None:
             _write(experiment, out)
@@ -66,16 +66,16 @@ def chainwalk(
 def show(experiment: Experiment, folder: Path) -> None:
     """Print the tables, write figures and page, and say where."""
     from actiongap.playground import PANELS
-    from actiongap.tabular.chain_walk.experiment import numbers
+    from actiongap.tabular.chain_walk.experiment import results
 
-    rows = {name: numbers(trace) for name, trace in experiment.traces.items()}
-    ablation = {label: numbers(trace) for label, trace in experiment.ablation.items()}
+    rows = {name: results(trace) for name, trace in experiment.traces.items()}
+    ablation = {label: results(trace) for label, trace in experiment.ablation.items()}
     title = f"Chain walk, {experiment.walk.states} states, iteration {experiment.walk.iterations}"
     _console.print(_table(title, "operator", rows))
     _console.print(_table("Clipped AL by clip ratio, as in the supplement", "clip ratio", ablation))
     pictures = _write(experiment, folder)
     _console.print(f"Figures: {', '.join(str(picture) for picture in pictures)}", soft_wrap=True)
-    first = f" (the first {PANELS} operators)" if len(experiment.operators) > PANELS else ""
+    first = f" (the first {PANELS} algorithms)" if len(experiment.operators) > PANELS else ""
     _console.print(f"Playground, to play the iterations{first}: {folder / 'index.html'}", soft_wrap=True)
 
 

@@ -1,4 +1,4 @@
-"""Experiments on the command line: compare, reproduce the paper's, report, and see what there is."""
+"""Experiments on the command line: compare, reproduce the paper's, report, and list."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 _SUITES = Path("runs/suites")
 Place = Annotated[
     Literal["cores", "ray"],
-    tyro.conf.arg(help="Where: this machine's cores, or a Ray cluster (needs the extra `ray`)."),
+    tyro.conf.arg(help="Where to run: on this machine's cores, or on a Ray cluster (needs the extra `ray`)."),
 ]
 Address = Annotated[
     str | None,
     tyro.conf.arg(metavar="HOST:PORT", help="The Ray cluster to use; by default one is started on this machine."),
 ]
-Cores = Annotated[int | None, tyro.conf.arg(help="How many runs at once, on this machine; by default one a core.")]
+Cores = Annotated[int | None, tyro.conf.arg(help="How many runs at once, on this machine; by default one per core.")]
 
 
 def compare(
@@ -51,13 +51,13 @@ def compare(
 ) -> None:
     """Train several algorithms with several seeds, and write a report on which is better.
 
-    The same command, given again, skips the runs that are done and goes on with those that were cut.
+    Run the same command again to skip finished runs and resume interrupted ones.
 
     Args:
-        environment: A name that `actiongap list` shows, such as minatar/breakout or pixelcopter.
-        seeds: How many: 0, 1, ...
+        environment: A name from `actiongap list`, such as minatar/breakout or pixelcopter.
+        seeds: How many seeds: 0, 1, ...
         steps: Environment steps of each run, such as 500_000 or 5e5; by default the paper's.
-        baseline: What others are compared with; by default dqn if it is there, else the first.
+        baseline: What the others are compared with; by default dqn if present, else the first.
         out: The folder for runs and report; by default runs/compare-ENVIRONMENT.
         quiet: Show no progress.
     """
@@ -66,7 +66,7 @@ def compare(
     if seeds < 1:
         raise ValueError(f"seeds is {seeds}; it must be 1 or more")
     if baseline is not None and baseline.split()[0] not in algos:
-        raise ValueError(f"the baseline {baseline!r} is none of the algorithms: {', '.join(algos)}")
+        raise ValueError(f"the baseline {baseline!r} is not one of the algorithms: {', '.join(algos)}")
     planned = expand([environment], algos, range(seeds), steps, dict(vary), dict(settings), callbacks)
     folder = Path("runs") / f"compare-{as_file_name(environment)}" if out is None else out
     title = f"{', '.join(algos)} on {environment}"
@@ -88,16 +88,16 @@ def reproduce(
 ) -> None:
     """Run one of the paper's experiments, or one of your own from a file, and write its report.
 
-    The same command, given again, skips the runs that are done and goes on with those that were cut.
+    Run the same command again to skip finished runs and resume interrupted ones.
 
     Args:
-        suite: A name that `actiongap list` shows, such as pixelcopter or table1, or a .toml file.
-        steps: Cut every run to so many steps.
-        seeds: Cut to so many seeds.
-        environments: Cut to some of its environments, such as breakout seaquest.
+        suite: A name from `actiongap list`, such as pixelcopter or table1, or a .toml file.
+        steps: Stop every run at so many steps.
+        seeds: Run only so many seeds.
+        environments: Run only some of its environments, such as breakout seaquest.
         out: The folder for runs and report; by default the report is in runs/suites/SUITE, and the runs are in
-            runs/suites/pool, where suites share those that they have in common.
-        dry_run: Only say how much it is.
+            runs/suites/pool, which suites share.
+        dry_run: Only print how many runs there are and how long they will take.
         quiet: Show no progress.
     """
     from actiongap import envs
@@ -111,7 +111,7 @@ def reproduce(
     pool = _SUITES / "pool" if out is None else None
     if chosen.kind == suites.CHAIN_WALK:
         if callbacks:
-            raise ValueError(f"{chosen.name} is exact: it has no runs that callbacks could be told of")
+            raise ValueError(f"{chosen.name} has no training runs, so --callbacks does not apply")
         _reproduce_chain_walk(chosen, folder, dry_run)
         return
     if seeds is not None and seeds < 1:
@@ -120,7 +120,7 @@ def reproduce(
     if pool is not None:
         experiment = replace(experiment, runs=tuple(map(shared, experiment.runs)))
     played = list(dict.fromkeys(spec.environment for spec in experiment.runs))
-    # What is not installed is told before anything is measured.
+    # Missing packages are reported before anything is measured.
     for name in played:
         envs.make(name)
     for name in dict.fromkeys(name for spec in experiment.runs for name in spec.callbacks):
@@ -150,20 +150,20 @@ def report(
 
     Args:
         folders: Folders that hold runs, such as compare's --out.
-        out: Where to; by default the folder `report` in the first of them.
-        baseline: What others are compared with; by default dqn if it is there, else the first.
+        out: The folder for the report; by default `report` in the first of them.
+        baseline: What the others are compared with; by default dqn if present, else the first.
         at: Score all runs at this step; by default at their end.
         title: The page's heading.
-        gif: Let the best agent play, and show it.
-        random_scores: A file that `actiongap random-scores --out` has written: what a random policy scores.
+        gif: Show the best agent playing.
+        random_scores: A file with the scores of a random policy, from `actiongap random-scores --out`.
     """
     if not folders:
-        raise ValueError("name at least one folder that holds runs, such as compare's --out")
+        raise ValueError("give at least one folder that holds runs, such as compare's --out")
     _report(folders, out, baseline, at, title, gif, random_scores)
 
 
 def runs(folder: tyro.conf.Positional[Path]) -> None:
-    """A table of the runs in a folder: where each is, and its score so far.
+    """Print a table of the runs in a folder: progress, and the score so far.
 
     Args:
         folder: Any folder that holds runs, at any depth.
@@ -199,7 +199,7 @@ def runs(folder: tyro.conf.Positional[Path]) -> None:
 
 
 def list_all() -> None:
-    """The environments, algorithms and suites that there are, with their sizes."""
+    """List the environments, algorithms and suites, with their sizes."""
     from actiongap import games, operators
     from actiongap.experiments import suites
     from actiongap.learning import settings
@@ -221,7 +221,7 @@ def list_all() -> None:
 
     algorithms = Table(title="algorithms", title_justify="left")
     algorithms.add_column("name")
-    algorithms.add_column("its numbers, and their defaults")
+    algorithms.add_column("numbers and their defaults")
     for name in operators.names():
         algorithms.add_row(name, ", ".join(f"{key} {value:g}" for key, value in operators.parameters(name).items()))
     print_table(algorithms)
@@ -243,12 +243,12 @@ def random_scores(
     seed: int = 0,
     out: Path | None = None,
 ) -> None:
-    """Measure what a uniformly random policy scores, which normalised scores are counted from.
+    """Measure the scores of a uniformly random policy, the zero of normalised scores.
 
     Args:
-        environments: Names; by default all games that the package has.
-        episodes: How many on each.
-        seed: Another seed plays other episodes.
+        environments: Names; by default all games of the package.
+        episodes: How many episodes per environment.
+        seed: A different seed gives different episodes.
         out: A JSON file to write; by default it is printed.
     """
     from actiongap import games
@@ -279,7 +279,7 @@ def _run(
 
     command = shlex.join(["actiongap", *sys.argv[1:]])
     outcome = make_runs(experiment, out, _executor(on, address, cores), not quiet, command, speeds, pool)
-    print(f"{out}: {outcome.made} runs made, {outcome.skipped} were done before, {len(outcome.failures)} failed")
+    print(f"{out}: {outcome.made} runs trained, {outcome.skipped} already done, {len(outcome.failures)} failed")
     for name, error in outcome.failures.items():
         print(f"  {name}: {error}")
     _say_what_is_longer(experiment, out)
@@ -293,10 +293,10 @@ def _executor(on: str, address: str | None, cores: int | None) -> Executor:
         from actiongap.experiments.ray_executor import RayCluster
 
         if cores is not None:
-            raise ValueError("--cores is for this machine's cores; a Ray cluster has its own")
+            raise ValueError("--cores is for this machine; a Ray cluster has its own cores")
         return RayCluster(address)
     if address is not None:
-        raise ValueError("--address is a Ray cluster's: add --on ray")
+        raise ValueError("--address is for a Ray cluster: add --on ray")
     from actiongap.experiments.executors import LocalCores
 
     return LocalCores(cores)
@@ -321,7 +321,7 @@ def _report(
     page = report.write(comparison, folders[0] / "report" if out is None else out, findings, gif=gif)
     _print_scores(comparison)
     for finding in findings:
-        answer = {True: "holds", False: "does not hold", None: "cannot be told"}[finding.holds]
+        answer = {True: "holds", False: "does not hold", None: "inconclusive"}[finding.holds]
         say(f"{finding.name}, on {finding.environment}: {answer}. {finding.detail}")
     for sentence in report.headline(comparison):
         say(sentence)
@@ -350,15 +350,19 @@ def _print_scores(comparison: Comparison) -> None:
 
 
 def _say_what_is_longer(experiment: Experiment, out: Path) -> None:
-    """The folder may hold longer runs than were asked for now: its report stays that of the longer ones."""
+    """The folder may hold longer runs than were requested now: its report is still of the longer ones."""
     from actiongap.analysis import experiment_file
 
-    kept = experiment_file.read(out)
+    recorded = experiment_file.read(out)
     asked = {spec.name: spec.steps for spec in experiment.runs}
-    longer = [kept.runs[name]["steps"] for name, steps in asked.items() if kept and kept.runs[name]["steps"] > steps]
+    longer = [
+        recorded.runs[name]["steps"]
+        for name, steps in asked.items()
+        if recorded and recorded.runs[name]["steps"] > steps
+    ]
     if longer:
         say(
-            f"{len(longer)} runs in {out} were asked for up to {max(longer):,} steps before, and are reported so; "
+            f"{len(longer)} runs in {out} were requested up to {max(longer):,} steps before, and are reported at that; "
             f"`actiongap report {out} --at {max(asked.values())}` scores them earlier"
         )
 
@@ -368,12 +372,12 @@ def _say_how_long(waiting: list[RunSpec], done: int, speeds: dict[str, float], o
     from actiongap.experiments.runner import work
     from actiongap.training.display import duration
 
-    told = ", ".join(f"{environment} {speed:,.0f}" for environment, speed in speeds.items())
-    print(f"steps per second on a core: {told}")
+    listed = ", ".join(f"{environment} {speed:,.0f}" for environment, speed in speeds.items())
+    print(f"steps per second per core: {listed}")
     count = cores or available_cores()
     seconds = work(waiting, speeds) / count
     place = "on the cluster's cores, if they are like this one's" if on == "ray" else f"on {count} cores"
-    left = f"{done} of the runs are done, the others take" if done else "they take"
+    left = f"{done} of the runs are done, the others will take" if done else "they take"
     print(f"{left} about {duration(seconds)} (hours:minutes:seconds) {place}", flush=True)
 
 

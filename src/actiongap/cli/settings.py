@@ -1,4 +1,4 @@
-"""The settings on the command line: what there is to set, and what it is unless set."""
+"""The settings on the command line: their names, defaults and meaning."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def settings(
     environment: Annotated[str | None, tyro.conf.Positional] = None,
     preset: str | None = None,
 ) -> None:
-    """Every setting of training with its value, where that is from, and what it means; --set changes them.
+    """List every training setting with its value, where the value comes from, and what it means.
 
     Args:
-        environment: A name, such as pixelcopter or ALE/Gopher-v5; by default, any that is not the paper's.
-        preset: Show these instead, such as atari_dqn; `--set preset=NAME` trains with them.
+        environment: A name, such as pixelcopter or ALE/Gopher-v5; by default one that is not in the paper.
+        preset: Show this preset instead, such as atari_dqn; `--set preset=NAME` trains with it.
     """
     from actiongap import envs
     from actiongap.learning import settings as all_settings

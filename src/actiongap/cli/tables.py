@@ -1,4 +1,4 @@
-"""Tables and texts as the command line prints them. What comes from a file is shown, and does nothing."""
+"""Tables and texts as the command line prints them. Text from a file is shown literally."""
 
 from __future__ import annotations
 

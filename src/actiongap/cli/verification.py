@@ -10,19 +10,19 @@ from actiongap.cli.arguments import Count
 
 
 def verify(runs: tyro.conf.Positional[tuple[Path, ...]], steps: Count = 20_000, quiet: bool = False) -> None:
-    """Train runs again from their settings, in a temporary folder, and compare all rows up to a step, to the bit.
+    """Retrain runs from their settings, in a temporary folder, and compare all rows up to a step, to the bit.
 
-    Ends with exit code 1 where one differs.
+    The exit code is 1 if any row differs.
 
     Args:
-        runs: Folders of runs; settings.json and metrics.csv are enough.
-        steps: How far, such as 20000 or 1e6.
+        runs: Run folders; settings.json and metrics.csv are enough.
+        steps: Up to which step, such as 20000 or 1e6.
         quiet: Show no progress.
     """
     from actiongap.experiments.verification import verify as verify_one
 
     if not runs:
-        raise ValueError("name at least one folder of a run, such as results/minatar/minatar-breakout-dqn-0")
+        raise ValueError("give at least one run folder, such as results/minatar/minatar-breakout-dqn-0")
     are_equal = True
     for folder in runs:
         result = verify_one(folder, steps, progress=not quiet)
@@ -32,8 +32,8 @@ def verify(runs: tyro.conf.Positional[tuple[Path, ...]], steps: Count = 20_000, 
         if result.difference is not None:
             print(f"  {result.difference}")
         if result.only_in_run:
-            print(f"  not compared, since only the run has them: {', '.join(result.only_in_run)}")
+            print(f"  not compared, only in the run: {', '.join(result.only_in_run)}")
         if result.elsewhere:
-            print(f"  made elsewhere, where equal bits cannot be promised: {'; '.join(result.elsewhere)}")
+            print(f"  trained elsewhere, so equal bits are not guaranteed: {'; '.join(result.elsewhere)}")
     if not are_equal:
         raise SystemExit(1)

@@ -1,4 +1,4 @@
-"""Watching any environment: the pictures of a play, under a policy that needs no training."""
+"""Watching any environment: the pictures of an episode, under a policy that needs no training."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def play(environment: Environment, policy: str = "random", steps: int = 200, see
     if isinstance(environment, GameEnvironment):
         return of_games.play(environment.game, policy, steps, seed)
     if policy != "random":
-        raise ValueError(f"{environment.name} has no {policy} policy. Play it with the random policy")
+        raise ValueError(f"{environment.name} has no {policy} policy: use the random policy")
     if steps < 1:
         raise ValueError(f"steps is {steps}; play at least 1")
     num_envs = getattr(environment, "native_num_envs", None) or 1

@@ -4,12 +4,12 @@
     a frame seen        brightest of the last `pooled_frames` of them (sprites flicker), grey, `size` x `size` by area
     an observation      the last `stack` of these, the newest last; blank ones before an episode's first
 
-In training, the loss of a life ends an episode: `terminated`, though the game goes on. After one more frame without an
-action, the next episode starts on the same game. Evaluation is of whole games.
+In training, the loss of a life ends an episode: `terminated`, though the game continues. After one more frame without
+an action, the next episode starts on the same game. Evaluation is of whole games.
 
-The emulator is driven directly, one for each copy, and not through Gymnasium: its state can then be had as bytes, so
-that a run that was killed goes on in the middle of a game, bit for bit. Chance is all drawn here. The emulator could
-draw sticky actions itself, but does not tell which action it would repeat.
+The emulator is driven directly, one per environment, and not through Gymnasium: its state is then available as bytes,
+so that a killed run resumes in the middle of a game, bit for bit. All randomness is drawn here. The emulator could draw
+sticky actions itself, but does not reveal which action it would repeat.
 """
 
 from __future__ import annotations
@@ -104,9 +104,9 @@ def make(game: str, **options: Any) -> AtariEnvironment:
         lower = {name.lower(): name for name in _roms()}
         asked = bare.removeprefix("ALE/").rpartition("-v")[0] or bare.removeprefix("ALE/")
         near = difflib.get_close_matches(asked.lower(), lower, n=3, cutoff=0.4)
-        told = ", ".join(f"ALE/{lower[each]}-v5" for each in near)
+        names = ", ".join(f"ALE/{lower[each]}-v5" for each in near)
         raise UnusableEnvironmentError(
-            f"no Atari game is called {game!r}; near: {told or 'none'}. "
+            f"no Atari game is called {game!r}; near: {names or 'none'}. "
             f"There are {len(lower)}, such as ALE/Gopher-v5 and ALE/MsPacman-v5"
         )
     return AtariEnvironment(bare, **options)
@@ -138,22 +138,22 @@ class AtariVector:
         self._evaluation = evaluation
         self._clip = environment.clip_rewards and not evaluation
         seeds = np.random.SeedSequence(seed).spawn(num_envs)
-        self._copies = [_Copy(environment, each, evaluation) for each in seeds]
+        self._games = [_Game(environment, each, evaluation) for each in seeds]
         self._observation: np.ndarray | None = None
 
     def reset(self) -> np.ndarray:
-        first = np.stack([copy.begin() for copy in self._copies])
-        self._observation = _blank_before(first, self._copies[0].environment.stack)
+        first = np.stack([game.begin() for game in self._games])
+        self._observation = _blank_before(first, self._games[0].environment.stack)
         return self._observation
 
     def step(self, actions: np.ndarray) -> Transition:
-        played = [copy.step(action) for copy, action in zip(self._copies, np.asarray(actions).tolist(), strict=True)]
+        played = [game.step(action) for game, action in zip(self._games, np.asarray(actions).tolist(), strict=True)]
         frames, rewards, terminated, truncated = (np.array(column) for column in zip(*played, strict=True))
         next_observation = np.concatenate([self._before()[..., 1:], frames[..., None]], axis=-1)
         observation = next_observation
         if (over := terminated | truncated).any():
             observation = next_observation.copy()
-            started = np.stack([copy.start() for copy, is_over in zip(self._copies, over, strict=True) if is_over])
+            started = np.stack([game.start() for game, is_over in zip(self._games, over, strict=True) if is_over])
             observation[over] = _blank_before(started, observation.shape[-1])
         self._observation = observation
         rewards = (np.sign(rewards) if self._clip else rewards).astype(np.float32)
@@ -161,20 +161,20 @@ class AtariVector:
 
     def state(self) -> dict[str, np.ndarray]:
         observation = self._before()
-        states = [copy.state() for copy in self._copies]
+        states = [game.state() for game in self._games]
         return {"observation": observation, **{name: np.stack([each[name] for each in states]) for name in states[0]}}
 
     def restore(self, state: dict[str, np.ndarray]) -> np.ndarray:
-        for number, copy in enumerate(self._copies):
-            copy.restore({name: np.asarray(values)[number] for name, values in state.items()})
+        for number, game in enumerate(self._games):
+            game.restore({name: np.asarray(values)[number] for name, values in state.items()})
         self._observation = np.array(state["observation"])
         return self._observation
 
     def render(self) -> np.ndarray | None:
-        return self._copies[0].emulator.getScreenRGB() if self._evaluation else None
+        return self._games[0].emulator.getScreenRGB() if self._evaluation else None
 
     def close(self) -> None:
-        self._copies = []
+        self._games = []
 
     def _before(self) -> np.ndarray:
         if self._observation is None:
@@ -182,8 +182,8 @@ class AtariVector:
         return self._observation
 
 
-class _Copy:
-    """One emulator, and what it does not tell: how long the game lasts; the lives and the action before."""
+class _Game:
+    """One emulator, and what it does not report: the game's length so far; the lives and the action before."""
 
     def __init__(self, environment: AtariEnvironment, seed: np.random.SeedSequence, evaluation: bool) -> None:
         self.environment = environment
@@ -230,12 +230,12 @@ class _Copy:
         return self._start_episode()
 
     def state(self) -> dict[str, np.ndarray]:
-        told = np.frombuffer(self.emulator.cloneSystemState().serialize(), np.uint8)
+        saved = np.frombuffer(self.emulator.cloneSystemState().serialize(), np.uint8)
         room = np.zeros(_STATE_ROOM_BYTES, np.uint8)
-        room[: len(told)] = told
+        room[: len(saved)] = saved
         return {
             "emulator": room,
-            "emulator_bytes": np.array(len(told), np.int32),
+            "emulator_bytes": np.array(len(saved), np.int32),
             "game_steps": np.array(self._game_steps, np.int32),
             "lives": np.array(self._lives, np.int32),
             "held": np.array(self._held.value, np.int32),
@@ -249,9 +249,9 @@ class _Copy:
         self.emulator.reset_game()
         # A game's start is over with its first frame, and is not all in the state: without it, Qbert goes on otherwise.
         self.emulator.act(_noop())
-        kept: Any = ALEState.__new__(ALEState)
-        kept.__setstate__(state["emulator"][: int(state["emulator_bytes"])].tobytes())
-        self.emulator.restoreSystemState(kept)
+        restored: Any = ALEState.__new__(ALEState)
+        restored.__setstate__(state["emulator"][: int(state["emulator_bytes"])].tobytes())
+        self.emulator.restoreSystemState(restored)
         self.np_random = np.random.Generator(np.random.PCG64())
         write_generator(self, state)
         self._game_steps, self._lives = int(state["game_steps"]), int(state["lives"])

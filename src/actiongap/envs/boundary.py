@@ -1,6 +1,6 @@
-"""What an environment gives, refused before it is learned from: one NaN in the replay spoils a run without a word.
+"""Checks of an environment's output before it is stored: one NaN in the replay silently ruins a run.
 
-The checks are a few calls of NumPy a step. Only where one fails is it asked which environment it was, and why.
+The checks are a few NumPy calls per step. Only if one fails is the environment located, and the reason.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _BOOL = np.dtype(bool)
 class Boundary:
     """Between environments of a kind and the agent: what they give becomes arrays, or an error that says what is wrong.
 
-    `place` is told with every call: "reset", or the number of the step.
+    Every call passes `place`: "reset", or the number of the step.
     """
 
     def __init__(self, space: spaces.Space, convert: Callable[[np.ndarray], np.ndarray], name: str, num: int) -> None:
@@ -82,9 +82,9 @@ class Boundary:
         """What `step` gave, if it is as Gymnasium says."""
         if isinstance(given, tuple) and len(given) == 5:
             return given
-        told = f"{len(given)} values" if isinstance(given, tuple) else _short(given)
+        shown = f"{len(given)} values" if isinstance(given, tuple) else _short(given)
         wanted = "(observation, reward, terminated, truncated, info)"
-        self._refuse(f"{told} from step(); it must be {wanted}", place, number)
+        self._refuse(f"{shown} from step(); it must be {wanted}", place, number)
 
     def final(self, info: Any, over: np.ndarray, place: int) -> list[Any]:
         """The last observations of the episodes that ended, of an environment that starts anew in the same step."""

@@ -1,8 +1,8 @@
-"""Copies of a Gymnasium environment as it is: also of what was changed in it after it was made.
+"""Copies of a Gymnasium environment as it is, including changes after it was made.
 
-`copy.deepcopy` does it, but for two traps. An environment that is an `EzPickle` copies itself by being made anew from
-its first arguments: what is plain data in it is carried over here. A vector from `gymnasium.make_vec` holds on to a
-used-up generator, which cannot be copied and need not be.
+`copy.deepcopy` does this, with two traps. An `EzPickle` environment copies itself by being rebuilt from its first
+arguments: its plain data is carried over here. A vector from `gymnasium.make_vec` holds an exhausted generator, which
+cannot be copied and need not be.
 """
 
 from __future__ import annotations

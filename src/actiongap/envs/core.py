@@ -1,4 +1,4 @@
-"""What an environment is to a training loop that runs outside of it: many copies stepped in lockstep, as NumPy arrays.
+"""What an environment is to a training loop outside of it: several, stepped in lockstep, as NumPy arrays.
 
     observations = vector.reset()
     transition = vector.step(actions)      # (o, a) -> r, o', and how it ended; then the observation to act on next
@@ -25,7 +25,7 @@ class Transition(NamedTuple):
     terminated: np.ndarray
     """bool [N]: the episode ended by its own rules; nothing follows."""
     truncated: np.ndarray
-    """bool [N]: it was cut, as by a time limit; what would have followed still has a value."""
+    """bool [N]: the episode was stopped, as by a time limit; what would have followed still has a value."""
     valid: np.ndarray
     """bool [N]: False where the environment only started a new episode, so that this was no transition at all."""
     observation: np.ndarray
@@ -33,7 +33,7 @@ class Transition(NamedTuple):
 
 
 class VectorEnvironment(Protocol):
-    """N copies of an environment that are played side by side. A new episode starts by itself where one ended."""
+    """N environments of one kind, stepped in lockstep. A new episode starts by itself where one ended."""
 
     num_envs: int
 
@@ -41,19 +41,19 @@ class VectorEnvironment(Protocol):
         """New episodes everywhere, by the seed: the observations [N, ...]."""
 
     def step(self, actions: np.ndarray) -> Transition:
-        """One step of every copy; actions are whole numbers [N] in 0..num_actions-1."""
+        """One step of every environment; actions are whole numbers [N] in 0..num_actions-1."""
 
     def state(self) -> dict[str, np.ndarray] | None:
-        """All that the copies' future depends on, their random generators included; None where they cannot tell."""
+        """All that the future of the environments depends on, random generators included; None if not available."""
 
     def restore(self, state: dict[str, np.ndarray]) -> np.ndarray:
         """Go on from a `state()`, also one of another process: the observations [N, ...]."""
 
     def render(self) -> np.ndarray | None:
-        """A picture of copy 0, uint8 [H, W, 3]; None where there is none, or where `evaluation` was not asked for."""
+        """A picture of environment 0, uint8 [H, W, 3]; None without one, or without `evaluation`."""
 
     def close(self) -> None:
-        """Free what the copies hold. They cannot be used afterwards."""
+        """Free what the environments hold. They cannot be used afterwards."""
 
 
 @runtime_checkable
@@ -91,7 +91,7 @@ class Environment(Protocol):
         """Above 1: the observation's last axis is a stack of so many frames, the newest last."""
 
     def vector(self, num_envs: int, seed: int, evaluation: bool = False) -> VectorEnvironment:
-        """`num_envs` copies, each with chance of its own, from the seed (0 or more).
+        """`num_envs` environments, each with its own randomness, from the seed (0 or more).
 
         `evaluation`: played as the agent is judged (Atari: whole games, all lives), and with pictures if there are any.
         """

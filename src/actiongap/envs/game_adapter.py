@@ -1,4 +1,4 @@
-"""A JAX game behind the interface of any environment: one compiled step for all copies."""
+"""A JAX game behind the interface of any environment: one compiled step for all environments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = jax.Array
 
 @dataclass(frozen=True)
 class GameEnvironment:
-    """A game of `actiongap.games`, or of one's own."""
+    """A game of `actiongap.games`, or your own."""
 
     game: Game
 
@@ -61,7 +61,7 @@ class _State(NamedTuple):
 
 
 class VectorGame:
-    """N copies of a game; all of their state is one tree of arrays."""
+    """N environments of one game; all of their state is one tree of arrays."""
 
     def __init__(self, game: Game, num_envs: int, seed: int) -> None:
         self.num_envs = num_envs

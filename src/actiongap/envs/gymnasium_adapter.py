@@ -47,7 +47,7 @@ class ById:
                 import_module(module)
             return gymnasium.make(self.name, disable_env_checker=True, **modes)
         except gymnasium.error.DependencyNotInstalled as error:
-            raise MissingPackageError(f"{self.name} needs something that is not installed: {error}") from error
+            raise MissingPackageError(f"{self.name} needs a package that is not installed: {error}") from error
         except gymnasium.error.Error as error:
             raise UnusableEnvironmentError(f"{self.name} could not be made: {error}") from error
         except ImportError as error:
@@ -67,7 +67,7 @@ class CopyOf:
             spec = self.instance.spec
             made = "MyEnv()" if spec is None else f"gymnasium.make({spec.id!r})"
             raise UnusableEnvironmentError(
-                f"{self.instance} cannot be copied ({error}), and training and evaluation each play in copies.\n"
+                f"{self.instance} cannot be copied ({error}), and training and evaluation use copies.\n"
                 f"Give a function that makes it, as in Agent(..., lambda: {made})."
             ) from error
 
@@ -101,7 +101,7 @@ class GymnasiumEnvironment:
     action_names: tuple[str, ...]
     time_limit: int | None
     native_num_envs: int | None
-    """How many copies the environment itself steps; None if it is a single one."""
+    """How many environments it steps itself, as a vector; None for a single one."""
     has_pictures: bool
     maker: Maker = field(repr=False)
 
@@ -176,7 +176,7 @@ class SeparateEnvironments:
     def step(self, actions: np.ndarray) -> Transition:
         self._steps += 1
         boundary, place = self._boundary, self._steps
-        finals, rewards, ends, cuts, observations = [], [], [], [], []
+        finals, rewards, ends, truncations, observations = [], [], [], [], []
         any_over = False
         chosen = np.asarray(actions).tolist()
         for number, (environment, action) in enumerate(zip(self._environments, chosen, strict=True)):
@@ -185,7 +185,7 @@ class SeparateEnvironments:
             finals.append(final)
             rewards.append(reward)
             ends.append(terminated)
-            cuts.append(truncated)
+            truncations.append(truncated)
             if boundary.is_over(terminated, truncated, place, number):
                 # An environment may write into the array that it gave.
                 finals[-1] = copy.copy(final)
@@ -198,7 +198,7 @@ class SeparateEnvironments:
             next_observation,
             boundary.rewards(rewards, place),
             boundary.flags(ends, "terminated", place),
-            boundary.flags(cuts, "truncated", place),
+            boundary.flags(truncations, "truncated", place),
             np.ones(self.num_envs, bool),
             self._observation,
         )
@@ -256,8 +256,8 @@ class NativeVector:
         self._steps += 1
         boundary, place = self._boundary, self._steps
         chosen = (np.asarray(actions) + self._first).astype(self._action_dtype)
-        raw, reward, ends, cuts, info = boundary.stepped(self._environment.step(chosen), place)
-        terminated, truncated = boundary.flags(ends, "terminated", place), boundary.flags(cuts, "truncated", place)
+        raw, reward, ended, stopped, info = boundary.stepped(self._environment.step(chosen), place)
+        terminated, truncated = boundary.flags(ended, "terminated", place), boundary.flags(stopped, "truncated", place)
         over = terminated | truncated
         valid = np.ones(self.num_envs, bool)
         observation = next_observation = boundary.observations(raw, place)
@@ -298,8 +298,8 @@ class NativeVector:
 
 def _action_names(made: Made, first: int, count: int) -> tuple[str, ...]:
     meanings = getattr(made.unwrapped, "get_action_meanings", None)
-    if callable(meanings) and len(told := [str(each) for each in meanings()]) == count:
-        return tuple(told)
+    if callable(meanings) and len(names := [str(each) for each in meanings()]) == count:
+        return tuple(names)
     return tuple(str(first + number) for number in range(count))
 
 
@@ -308,7 +308,7 @@ def _picture(environment: Made, name: str) -> np.ndarray | None:
         rendered: Any = environment.render()
     except gymnasium.error.DependencyNotInstalled as error:
         raise MissingPackageError(
-            f"pictures of {name} need what is not installed ({error}).\nTry: pip install 'actiongap[render]'"
+            f"pictures of {name} need a package that is not installed ({error}).\nTry: pip install 'actiongap[render]'"
         ) from error
     if isinstance(environment, VectorEnv) and rendered is not None:
         rendered = rendered[0]

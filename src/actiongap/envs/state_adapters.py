@@ -1,13 +1,13 @@
-"""The state of Gymnasium environments as data, so that a run goes on in the middle of an episode, bit for bit.
+"""The state of Gymnasium environments as data, so that a run resumes in the middle of an episode, bit for bit.
 
 Gymnasium has no call for this. So each kind of environment, and of wrapper around it, needs a pair of functions here:
 one reads all that the future depends on into arrays, the other writes it back. An environment with a layer that is not
-in the table cannot tell its state. `register` adds one's own:
+in the table cannot be saved. `register` adds your own:
 
     register(MyEnv, lambda env: {"position": np.int64(env.position), **read_generator(env)},
                     lambda env, state: (setattr(env, "position", int(state["position"])), write_generator(env, state)))
 
-A state is read only while an episode goes on, and is written right after a `reset`: what that sets anew needs no place.
+A state is read only during an episode, and written right after a `reset`: what that sets need not be stored.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def register(kind: type, read: Callable[[Any], State], write: Callable[[Any, Sta
 
 
 def read(environment: Any) -> dict[str, np.ndarray] | None:
-    """The state of an environment with all of its layers; None if one of them cannot tell."""
+    """The state of an environment with all of its layers; None if one of them has no adapter."""
     state: dict[str, np.ndarray] = {}
     for depth, layer in enumerate(_layers(environment)):
         adapter = _ADAPTERS.get(type(layer))
@@ -64,10 +64,10 @@ def write(environment: Any, state: Mapping[str, np.ndarray]) -> None:
 
 def read_generator(environment: Any) -> dict[str, np.ndarray]:
     """The state of `np_random`, Gymnasium's random generator (PCG64: two numbers of 128 bits, and half a draw)."""
-    told = environment.np_random.bit_generator.state
-    if told["bit_generator"] != "PCG64":
-        raise ValueError(f"the random generator is {told['bit_generator']}; only Gymnasium's own, PCG64, is known")
-    words = [told["state"]["state"], told["state"]["inc"], told["has_uint32"], told["uinteger"]]
+    generator = environment.np_random.bit_generator.state
+    if generator["bit_generator"] != "PCG64":
+        raise ValueError(f"the random generator is {generator['bit_generator']}; only Gymnasium's own, PCG64, is known")
+    words = [generator["state"]["state"], generator["state"]["inc"], generator["has_uint32"], generator["uinteger"]]
     parts = [half for word in words for half in (word >> 64, word & (2**64 - 1))]
     return {"generator": np.array(parts, np.uint64)}
 
@@ -98,9 +98,9 @@ def _write_numbers(environment: Any, state: State) -> None:
 
 
 def _read_numbers(environment: Any) -> State:
-    numbers = environment.state
-    is_single = isinstance(numbers, np.ndarray) and numbers.dtype == np.float32
-    return {"state": np.array(numbers, np.float64), "is_single": is_single, **read_generator(environment)}
+    state = environment.state
+    is_single = isinstance(state, np.ndarray) and state.dtype == np.float32
+    return {"state": np.array(state, np.float64), "is_single": is_single, **read_generator(environment)}
 
 
 def _read_cell(environment: Any) -> State:

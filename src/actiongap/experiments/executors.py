@@ -1,7 +1,7 @@
-"""Where runs are made: this machine's cores, or a Ray cluster (ray_executor.py). Both give the same bits.
+"""Where runs are trained: this machine's cores, or a Ray cluster (ray_executor.py). Both give the same bits.
 
-An executor is told to start runs and asked which have ended. A run that dies (killed, out of memory) is started again,
-a bounded number of times, from its last checkpoint; one that fails by its own error is not: it would fail again.
+An executor starts runs and reports which have ended. A run that dies (killed, out of memory) is restarted from its last
+checkpoint, a bounded number of times; one that fails with its own error is not: it would fail again.
 """
 
 from __future__ import annotations
@@ -155,9 +155,9 @@ def _error(code: int, each: _Process) -> str | None:
     if code == 0:
         return not_done(each.spec, each.folder)
     if _died(code):
-        return f"it died {each.retries + 1} times (exit code {code}), the last time for good: out of memory, or killed"
+        return f"it died {each.retries + 1} times (exit code {code}), and is given up: out of memory, or killed"
     if code == worker.INTERRUPTED:
-        return "it was stopped from outside; its state is kept"
+        return "it was stopped from outside; its state is saved"
     lines = each.log.read_text("utf-8", "replace").strip().splitlines() if each.log.exists() else []
     return lines[-1] if lines else f"it ended with exit code {code}"
 
@@ -166,4 +166,4 @@ def not_done(spec: RunSpec, folder: Path) -> str | None:
     """Why a run that ended without an error does not count as made; None if it does."""
     if is_done(spec, folder.parent):
         return None
-    return f"its process ended before all {spec.steps:,} steps were made, without an error: does the environment exit?"
+    return f"its process ended before all {spec.steps:,} steps were done, without an error: does the environment exit?"

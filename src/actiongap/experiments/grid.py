@@ -30,8 +30,8 @@ MOST_RUNS = 100_000
 
 @dataclass(frozen=True)
 class RunSpec:
-    """One run. `overrides` are settings, or numbers of the operator; `varied` those that its name has to tell;
-    `callbacks` the names of those that it tells (see training/trackers.py), which make it no other run."""
+    """One run. `overrides` are settings, or numbers of the operator; `varied` those in its name;
+    `callbacks` their names (see training/trackers.py), which are not part of the run's identity."""
 
     environment: str
     algorithm: str
@@ -43,8 +43,8 @@ class RunSpec:
 
     @property
     def name(self) -> str:
-        told = [f"{name}={_short(self.overrides[name])}" for name in self.varied]
-        return "-".join([as_file_name(self.environment), as_file_name(self.algorithm), *told, str(self.seed)])
+        varied = [f"{name}={_short(self.overrides[name])}" for name in self.varied]
+        return "-".join([as_file_name(self.environment), as_file_name(self.algorithm), *varied, str(self.seed)])
 
     @property
     def command(self) -> str:
@@ -126,7 +126,7 @@ def expand(
 
 
 def shared(spec: RunSpec) -> RunSpec:
-    """The run under the name that it has in every experiment: it tells what differs from the defaults, and only that.
+    """The run under the name that it has in every experiment: it lists what differs from the defaults, and only that.
 
     So a run that several experiments want, whichever way they say it, is one.
     """
@@ -142,12 +142,12 @@ def refuse_too_many(runs: int, vary: Mapping[str, Sequence[Any]]) -> None:
     """Raise where so many runs, each with all combinations of the varied numbers, are more than anybody means."""
     count = runs * math.prod(len(values) for values in vary.values())
     if count > MOST_RUNS:
-        raise ValueError(f"these are {count:,} runs, and at most {MOST_RUNS:,} are made at once: vary fewer values")
+        raise ValueError(f"these are {count:,} runs, more than the limit of {MOST_RUNS:,}: vary fewer values")
 
 
 def is_done(spec: RunSpec, out: Path) -> bool:
     """Whether the run's folder below `out` says that it has all of its steps; or that a callback has ended it, where
-    the run is to have callbacks of one's own. Without them it goes on."""
+    the run is to have custom callbacks. Without them it resumes."""
     try:
         status = read_status(out / spec.name)
     except RunFolderError:
@@ -177,7 +177,7 @@ def _refuse_repeats(**lists: Sequence[Any]) -> None:
             raise ValueError(f"{name}: there must be at least one")
         repeated = {str(value) for value in values if list(values).count(value) > 1}
         if repeated:
-            raise ValueError(f"{name}: {', '.join(sorted(repeated))} is there more than once")
+            raise ValueError(f"{name}: {', '.join(sorted(repeated))} appears more than once")
 
 
 def _short(value: Any) -> str:

@@ -1,8 +1,8 @@
-"""Runs on a Ray cluster, or on a Ray that is started here for the purpose: `compare ... --on ray [--address ...]`.
+"""Runs on a Ray cluster, or on a Ray started here for the purpose: `compare ... --on ray [--address ...]`.
 
-A run is a Ray task on one core. It works in its folder if it sees it, as it does where all nodes share a file system:
-then a run whose node is lost goes on elsewhere from its checkpoint. Where it does not, it is sent what the folder
-holds, works in a temporary one, and sends everything back at its end.
+A run is a Ray task on one core. It works in its folder if it can see it, as when all nodes share a file system: then a
+run whose node is lost resumes elsewhere from its checkpoint. Otherwise it is sent the folder's files, works in a
+temporary folder, and sends everything back at its end.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class RayCluster:
         token = folder.parent / self._token_name
         token.touch()
         self._tokens.add(token)
-        kept = _read(folder)
-        reference = self._task.remote(spec.as_json(), str(folder), str(token), kept)
+        files = _read(folder)
+        reference = self._task.remote(spec.as_json(), str(folder), str(token), files)
         self._references[reference] = spec, folder
 
     def ended(self) -> list[Ended]:
@@ -81,14 +81,14 @@ class RayCluster:
         except exceptions.RayTaskError as error:
             return str(error.cause)
         except (exceptions.WorkerCrashedError, exceptions.NodeDiedError, exceptions.OutOfMemoryError) as error:
-            return f"it died {self._retries + 1} times, the last time for good ({type(error).__name__})"
+            return f"it died {self._retries + 1} times, and is given up ({type(error).__name__})"
         except exceptions.RayError as error:
             return f"{type(error).__name__}: {str(error).splitlines()[0]}"
         _write(files, folder)
         return None
 
 
-def train_where_seen(spec: dict[str, Any], folder: str, token: str, kept: Files) -> Files:
+def train_where_seen(spec: dict[str, Any], folder: str, token: str, files: Files) -> Files:
     """In the folder, if the token beside it is seen from here; else in a temporary one, whose files are returned."""
     run = RunSpec.from_json(spec)
     if Path(token).exists():
@@ -96,7 +96,7 @@ def train_where_seen(spec: dict[str, Any], folder: str, token: str, kept: Files)
         return {}
     with tempfile.TemporaryDirectory() as temporary:
         there = Path(temporary) / run.name
-        _write(kept, there)
+        _write(files, there)
         worker.train(run, there)
         return {name: content for name, content in _read(there).items() if name != "lock"}
 

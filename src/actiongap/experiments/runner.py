@@ -1,7 +1,7 @@
-"""Running an experiment: skip what is done, go on with what was cut, go past what fails, lose nothing.
+"""Running an experiment: skip finished runs, resume interrupted ones, continue past failures, lose nothing.
 
-The folder holds a run folder for each run, and experiment.json, which tells what was wanted: so a report can name what
-is missing. Everything else is told by the run folders, so the same command, given again, knows where it was.
+The folder holds a run folder for each run, and experiment.json, which lists the requested runs: so a report can name
+what is missing. Everything else is in the run folders, so the same command, run again, resumes.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def make_runs(
 ) -> Outcome:
     """Make all runs that are not done yet. `speeds`, in steps per second, only make the time left more exact.
 
-    With a `pool`, the runs are made there, where other experiments find them too; `out` tells of this experiment.
+    With a `pool`, the runs are made there, where other experiments find them too; `out` describes this experiment.
     """
     described, out = Path(out), Path(out if pool is None else pool)
     refuse_conflicts(experiment.runs, out)
@@ -74,22 +74,22 @@ def make_runs(
                     executor.start(spec, out / spec.name)
                 for ended in executor.ended():
                     if ended.retries:
-                        shown.note(f"{ended.spec.name} died and was started again, {ended.retries} times")
-                    for told in _left_out(out / ended.spec.name):
-                        shown.note(f"{ended.spec.name}: {told}")
+                        shown.note(f"{ended.spec.name} died and was restarted {ended.retries} times")
+                    for problem in _left_out(out / ended.spec.name):
+                        shown.note(f"{ended.spec.name}: {problem}")
                     if ended.error is None:
                         made += 1
                     else:
                         failures[ended.spec.name] = ended.error
                         shown.note(f"{ended.spec.name} failed: {ended.error}")
                 counts = skipped + made, len(failures), len(experiment.runs)
-                shown.show(_moment(counts, clock, executor.running(), out))
+                shown.show(_progress(counts, clock, executor.running(), out))
                 time.sleep(_POLL_S)
     except KeyboardInterrupt:
-        shown.note("stopping: every run keeps its state")
+        shown.note("stopping: every run saves its state")
         executor.stop()
         raise ExperimentInterrupted(
-            f"stopped with {skipped + made} of {len(experiment.runs)} runs done; the same command goes on"
+            f"stopped with {skipped + made} of {len(experiment.runs)} runs done; run the same command again to resume"
         ) from None
     finally:
         shown.close()
@@ -98,16 +98,16 @@ def make_runs(
 
 
 def _left_out(folder: Path) -> list[str]:
-    """What the run tells of trackers that failed."""
+    """The trackers of the run that failed."""
     try:
-        told = read_status(folder).get("left_out", [])
+        left_out = read_status(folder).get("left_out", [])
     except RunFolderError:
         return []
-    return [str(each) for each in told] if isinstance(told, list) else []
+    return [str(each) for each in left_out] if isinstance(left_out, list) else []
 
 
 def write_experiment(experiment: Experiment, out: Path, command: str | None, runs: Path) -> None:
-    """Tell in the folder what is wanted: what was told before, with these runs added. `runs` is where they are."""
+    """Record in the folder what is requested: the runs from before, and these. `runs` is where they are."""
     content = ExperimentFile(
         title=experiment.title,
         command=command,
@@ -174,7 +174,7 @@ class _Clock:
         return done / self._whole, self._pace.left(self._whole)
 
 
-def _moment(counts: tuple[int, int, int], clock: _Clock, running: Sequence[RunSpec], out: Path) -> display.Moment:
+def _progress(counts: tuple[int, int, int], clock: _Clock, running: Sequence[RunSpec], out: Path) -> display.Progress:
     """Where an experiment is: runs done, those running with their returns, and the time left."""
     (done, failed, total), (share, left) = counts, clock.read()
     parts = [f"{done} of {total} runs done, {100 * share:.0f}% of the work"]
@@ -187,4 +187,4 @@ def _moment(counts: tuple[int, int, int], clock: _Clock, running: Sequence[RunSp
     line = ", ".join(parts)
     if rows:
         line += "; running: " + ", ".join(f"{name} {part}" for name, part, _ in rows)
-    return display.Moment(line, share, ("running", "done", "return"), rows)
+    return display.Progress(line, share, ("running", "done", "return"), rows)

@@ -1,16 +1,16 @@
-"""Experiments as data: a TOML file each, the paper's own beside users'.
+"""Experiments as data: one TOML file each, the paper's and your own.
 
 title         what a report is headed with
 paper         which table or figure of the paper it is for
 environments  names of environments
-algorithms    names of operators; module:function is one of one's own
+algorithms    names of algorithms; module:function is your own
 seeds         how many: 0, 1, ...
 steps         environment steps of each run; by default the paper's for each environment
 baseline      the algorithm that others are compared with
 vary          a table: a number's name -> the values to try, all combinations
 set           a table: settings that differ from the defaults
-callbacks     names of what each run tells: trackers, or module:attribute of one's own (see training/trackers.py)
-checks        a list of tables: what the runs are to show (see analysis/checks.py)
+callbacks     callbacks of each run: trackers, or your own module:attribute (see training/trackers.py)
+checks        a list of tables: what the runs should show (see analysis/checks.py)
 paper_scores  a table of tables: environment -> algorithm -> the paper's own improvement over the baseline, in percent
 
 A suite of the kind "chainwalk" has title, paper, and arguments of tabular/chain_walk/experiment.py instead.
@@ -70,11 +70,13 @@ class Suite:
         environments: Sequence[str] | None = None,
         callbacks: Sequence[str] = (),
     ) -> Experiment:
-        """The runs, cut to size: fewer steps, fewer seeds, some of the environments; and with more callbacks."""
+        """The runs, with optional limits: fewer steps, fewer seeds, some of the environments; and more callbacks."""
         chosen = self.environments if environments is None else _chosen(environments, self.environments)
         chosen_seeds = range(self.seeds if seeds is None else seeds)
-        told = dict.fromkeys([*self.callbacks, *callbacks])
-        runs = expand(chosen, self.algorithms, chosen_seeds, steps or self.steps, self.vary, self.set, tuple(told))
+        all_callbacks = dict.fromkeys([*self.callbacks, *callbacks])
+        runs = expand(
+            chosen, self.algorithms, chosen_seeds, steps or self.steps, self.vary, self.set, tuple(all_callbacks)
+        )
         scores = {name: self.paper_scores[name] for name in chosen if name in self.paper_scores}
         return Experiment(self.title, runs, self.baseline, self.checks, scores)
 
@@ -97,12 +99,14 @@ def load(name_or_path: str | Path) -> Suite:
         return parse(text, path.stem, str(path))
     name = str(name_or_path)
     if name not in names():
-        raise SuiteError(f"no suite is called {name!r}{_near(name, names())}; a file of one's own ends in .toml")
+        raise SuiteError(
+            f"no suite is called {name!r}{_near(name, names())}; your own suite is a file that ends in .toml"
+        )
     return parse((_shipped() / f"{name}.toml").read_text(encoding="utf-8"), name, f"{name}.toml")
 
 
 def parse(text: str, name: str, source: str) -> Suite:
-    """The suite in a text; `source` is what errors call it. All errors are told at once.
+    """The suite in a text; `source` is what errors call it. All errors are reported at once.
 
     An environment that is named module:Name-v0 is made to see that it can be, which imports its module.
     """
@@ -116,12 +120,12 @@ def parse(text: str, name: str, source: str) -> Suite:
         problems.append(f"kind: it is {kind!r}; it must be 'training' or {CHAIN_WALK!r}")
     if problems:
         raise SuiteError("\n".join(f"{source}: {problem}" for problem in problems))
-    told = {key: content.pop(key) for key in ("title", "paper") if key in content}
+    heading = {key: content.pop(key) for key in ("title", "paper") if key in content}
     if kind == CHAIN_WALK:
-        return Suite(name, **told, kind=kind, chain_walk=content)
+        return Suite(name, **heading, kind=kind, chain_walk=content)
     for key in ("environments", "algorithms", "callbacks", "checks"):
         content[key] = tuple(content.get(key, ()))
-    return Suite(name, **told, **content)
+    return Suite(name, **heading, **content)
 
 
 def _problems_of_runs(
@@ -137,10 +141,10 @@ def _problems_of_runs(
         return []
     alone: dict[str, None] = {}
     for name, value in fixed.items():
-        alone |= dict.fromkeys(f"set.{name}: {told}" for told in _refusals(environments, algorithms, {}, {name: value}))
+        alone |= dict.fromkeys(f"set.{name}: {why}" for why in _refusals(environments, algorithms, {}, {name: value}))
     for name, values in vary.items():
         refusals = _refusals(environments, algorithms, {name: values}, {})
-        alone |= dict.fromkeys(f"vary.{name}: {told}" for told in refusals)
+        alone |= dict.fromkeys(f"vary.{name}: {why}" for why in refusals)
     return list(alone or together)
 
 
@@ -198,7 +202,7 @@ def _problems(content: Mapping[str, Any]) -> list[str]:
     of_environments = _problems_of_environments(right.get("environments", []))
     found += of_environments.values()
     if "baseline" in right and right["baseline"] not in algorithms:
-        found.append(f"baseline: {right['baseline']!r} is none of the algorithms")
+        found.append(f"baseline: {right['baseline']!r} is not one of the algorithms")
     for key, values in right.get("vary", {}).items():
         if not isinstance(values, list) or not values:
             found.append(f"vary.{key}: it is {values!r}; it must be a list of values")
@@ -207,7 +211,7 @@ def _problems(content: Mapping[str, Any]) -> list[str]:
         found += [f"checks[{number}].{problem}" for problem in problems_of_check(check)]
     for environment, scores in right.get("paper_scores", {}).items():
         if environment not in right.get("environments", []):
-            found.append(f"paper_scores.{environment}: it is none of the environments")
+            found.append(f"paper_scores.{environment}: it is not one of the environments")
         elif not isinstance(scores, dict):
             found.append(f"paper_scores.{environment}: it is {scores!r}; it must be a table of numbers")
         else:
@@ -245,7 +249,7 @@ def _problems_of_callbacks(callbacks: Sequence[Any]) -> list[str]:
     found = []
     for name in callbacks:
         if not isinstance(name, str):
-            found.append(f"callbacks: {name!r} is no name")
+            found.append(f"callbacks: {name!r} is not a name")
         elif name not in trackers.BUILT_IN:  # those are right, though their package may not be here
             try:
                 trackers.refuse_unusable(name)
@@ -262,7 +266,7 @@ def _problems_of_environments(environments: Sequence[Any]) -> dict[str, str]:
     found = {}
     for name in environments:
         if not isinstance(name, str):
-            found[repr(name)] = f"environments: {name!r} is no name"
+            found[repr(name)] = f"environments: {name!r} is not a name"
             continue
         try:
             envs.make(name)

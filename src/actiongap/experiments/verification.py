@@ -1,8 +1,8 @@
-"""Whether a run's numbers are what its settings give: train it again from them, and compare row by row, to the bit.
+"""Whether a run's results follow from its settings: retrain it from them, and compare row by row, to the bit.
 
 Nothing of the run is used but settings.json and metrics.csv, so a folder of results that keeps only these can be
 verified. The same versions on the same kind of processor give the same bits. Others may not: then the first row that
-differs is told, and by how much, and what is not the same here.
+differs is reported, by how much, and what is different here.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class Difference:
 
     step: int
     column: str
-    kept: float | None
+    recorded: float | None
     found: float | None
 
     def __str__(self) -> str:
-        text = f"step {self.step:,}: {self.column} is {self.kept} in the run, and {self.found} now"
-        if self.kept and self.found is not None:
-            text += f" ({100 * abs(self.found - self.kept) / abs(self.kept):.2g}% apart)"
+        text = f"step {self.step:,}: {self.column} is {self.recorded} in the run and {self.found} now"
+        if self.recorded and self.found is not None:
+            text += f" ({100 * abs(self.found - self.recorded) / abs(self.recorded):.2g}% apart)"
         return text
 
 
@@ -58,14 +58,14 @@ def verify(folder: str | Path, steps: int = 20_000, progress: bool = True) -> Ve
     """Train the run again up to a step, in a temporary folder, and compare all rows up to there."""
     folder = Path(folder)
     record = read_settings(folder)
-    kept = tables.read(folder / "metrics.csv")
-    if not kept:
+    recorded = tables.read(folder / "metrics.csv")
+    if not recorded:
         raise RunFolderError(f"{folder} has no rows in metrics.csv: there is nothing to verify")
     task = tasks.from_record(record)
     if task.apex is not None:
-        raise ValueError(f"{folder} is a run of Ape-X, which never comes out the same twice: it cannot be verified")
+        raise ValueError(f"{folder} is an Ape-X run, which is not deterministic: it cannot be verified")
     period = task.settings.evaluation_period_steps
-    stop = min(steps, kept[-1]["step"])
+    stop = min(steps, recorded[-1]["step"])
     if stop < period:
         raise ValueError(f"steps is {steps}; the first row after the start is at step {period:,}: give at least that")
     with tempfile.TemporaryDirectory() as place:
@@ -73,18 +73,18 @@ def verify(folder: str | Path, steps: int = 20_000, progress: bool = True) -> Ve
         agent.learn(stop, out=Path(place) / "run", progress=progress)
         found = {row["step"]: row for row in agent.rows}
     # A row that lies between two regular ones is only there where the run ended.
-    pairs = [(row, found[row["step"]]) for row in kept if row["step"] in found]
-    columns = [name for name in kept[0] if name in next(iter(found.values()))]
+    pairs = [(row, found[row["step"]]) for row in recorded if row["step"] in found]
+    columns = [name for name in recorded[0] if name in next(iter(found.values()))]
     difference = next((each for row, again in pairs for each in _differences(row, again, columns)), None)
-    only_in_run = tuple(name for name in kept[0] if name not in columns)
+    only_in_run = tuple(name for name in recorded[0] if name not in columns)
     return Verification(folder, stop, len(pairs), tuple(columns), only_in_run, difference, _elsewhere(record))
 
 
-def _differences(kept: Mapping[str, Any], found: Mapping[str, Any], columns: list[str]) -> list[Difference]:
+def _differences(recorded: Mapping[str, Any], found: Mapping[str, Any], columns: list[str]) -> list[Difference]:
     return [
-        Difference(kept["step"], name, kept[name], found[name])
+        Difference(recorded["step"], name, recorded[name], found[name])
         for name in columns
-        if not _same(kept[name], found[name])
+        if not _same(recorded[name], found[name])
     ]
 
 
@@ -97,7 +97,9 @@ def _same(left: float | None, right: float | None) -> bool:
 def _elsewhere(record: Mapping[str, Any]) -> tuple[str, ...]:
     here = circumstances()
     versions, before = here["versions"], record.get("versions") or {}
-    told = [f"{name} was {old}, here {versions.get(name)}" for name, old in before.items() if versions.get(name) != old]
+    differences = [
+        f"{name} was {old}, here {versions.get(name)}" for name, old in before.items() if versions.get(name) != old
+    ]
     if record.get("device") not in (None, here["device"]):
-        told.append(f"the device was {record['device']}, here {here['device']}")
-    return tuple(told)
+        differences.append(f"the device was {record['device']}, here {here['device']}")
+    return tuple(differences)

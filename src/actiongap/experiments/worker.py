@@ -1,8 +1,8 @@
-"""One run in a process of its own: `python -m actiongap.experiments.worker RUN FOLDER`, RUN as JSON.
+"""One run in its own process: `python -m actiongap.experiments.worker RUN FOLDER`, RUN as JSON.
 
-The process uses one thread: a core each is the fastest way to make many runs, and the same bits come out however many
-cores there are. It stops, with its state kept, when it is terminated or when its standard input is closed: the process
-that started it holds that open, and lets go of it to stop the run, or by coming to an end, on any system.
+The process uses one thread: one core each is the fastest way to train many runs, with the same bits for any number of
+cores. It stops, with its state saved, when it is terminated or when its standard input is closed: the parent process
+holds that open, and closes it to stop the run, or by ending, on any system.
 """
 
 from __future__ import annotations

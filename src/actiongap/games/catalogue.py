@@ -1,8 +1,8 @@
 """The one table of the package's own environments, and of the paper's Atari games: their names, how they are made.
 
-Whatever lists, makes, registers or configures them reads it here. It is data alone, so that `import actiongap` needs no
-JAX, and Pixelcopter not the folder with another licence. A name is looked up exactly: an environment of one's own whose
-name begins like one of these is another environment.
+All code that lists, makes, registers or configures them reads this table. It is only data, so that `import actiongap`
+needs no JAX, and Pixelcopter does not need the folder with another licence. A name is looked up exactly: your own
+environment whose name begins like one of these is another environment.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Numbers = Mapping[str, Mapping[str, float]]
 """An operator's numbers, by the name of the algorithm."""
 
 
-class Entry(NamedTuple):
+class EnvironmentEntry(NamedTuple):
     """An environment."""
 
     name: str
@@ -39,8 +39,8 @@ def _clipped(clip_ratio: float, lower_bound: float, of_mdqn: float | None = None
     return {name: {"clip_ratio": ratio, "lower_bound": lower_bound} for name, ratio in ratios.items()}
 
 
-def _minatar(name: str, rules: str, time_limit: int | None = None) -> Entry:
-    return Entry(
+def _minatar(name: str, rules: str, time_limit: int | None = None) -> EnvironmentEntry:
+    return EnvironmentEntry(
         name=f"minatar/{name}",
         preset="minatar",
         clipped=_clipped(0.8, 0.0),
@@ -53,9 +53,9 @@ def _minatar(name: str, rules: str, time_limit: int | None = None) -> Entry:
     )
 
 
-def _atari(game: str, num_actions: int) -> Entry:
+def _atari(game: str, num_actions: int) -> EnvironmentEntry:
     # The paper chose c from .85, .9 and .95 for each game, without saying which: this is the middle one.
-    return Entry(f"ALE/{game}-v5", "atari", _clipped(0.9, 0.0), num_actions, frames_per_second=15)
+    return EnvironmentEntry(f"ALE/{game}-v5", "atari", _clipped(0.9, 0.0), num_actions, frames_per_second=15)
 
 
 _ENTRIES = (
@@ -65,7 +65,7 @@ _ENTRIES = (
     _minatar("freeway", "Freeway", time_limit=2501),
     _minatar("seaquest", "Seaquest", time_limit=10_000),
     _minatar("space_invaders", "SpaceInvaders"),
-    Entry(
+    EnvironmentEntry(
         name="pixelcopter",
         preset="pixelcopter",
         # The game pays -5 on a crash, so a bound of -1 breaks the paper's own rule for Q_l. It is what the paper ran.
@@ -90,10 +90,10 @@ _ENTRIES = (
     _atari("Seaquest", 18),
 )
 
-ENTRIES: Mapping[str, Entry] = {entry.name: entry for entry in _ENTRIES}
-GAMES: Mapping[str, Entry] = {entry.name: entry for entry in _ENTRIES if entry.rules is not None}
+ENTRIES: Mapping[str, EnvironmentEntry] = {entry.name: entry for entry in _ENTRIES}
+GAMES: Mapping[str, EnvironmentEntry] = {entry.name: entry for entry in _ENTRIES if entry.rules is not None}
 """Those that are games of this package."""
-ATARI: Mapping[str, Entry] = {entry.name: entry for entry in _ENTRIES if entry.rules is None}
+ATARI: Mapping[str, EnvironmentEntry] = {entry.name: entry for entry in _ENTRIES if entry.rules is None}
 """The paper's Atari games, in the order of its Table 4. Their actions are the minimal ones."""
 
 FRAMES_PER_SECOND = 15

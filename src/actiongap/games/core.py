@@ -1,7 +1,7 @@
 """What a game is: a pure function of (state, action, draws), with the draws made from a key in one place.
 
 An author writes `Rules`: how a game starts, advances, is observed and drawn, as pure JAX functions of their draws.
-`Game` is what a user holds: it makes the draws from a key, and adds what every game has (sticky actions, a smaller
+`Game` is what users work with: it makes the draws from a key, and adds what every game has (sticky actions, a smaller
 action set, a time limit).
 
     key -> words (one call of the generator) -> draws (decisions: "spawn in row 3") -> rules -> next state

@@ -107,30 +107,30 @@ class _Schedule(NamedTuple):
 
 def _make_schedule() -> _Schedule:
     positions = FIRST_START + 4.0 * np.arange(BATCH)
-    starts, numbers = positions.astype(int), np.arange(BATCH)
+    starts, indices = positions.astype(int), np.arange(BATCH)
     newest = len(_START_COLUMNS) - 1
     events: list[tuple[int, ...]] = []
     screens: list[np.ndarray] = []
     renewals: list[int] = []
     while len(renewals) < 2:
-        at_copter = numbers[_near(positions)] % SLOTS
+        at_copter = indices[_near(positions)] % SLOTS
         gone = positions <= -COLUMN_WIDTH
-        entering = (positions < VIEW) & (numbers > newest)
+        entering = (positions < VIEW) & (indices > newest)
         if entering.any():
-            newest = numbers[entering].item()
+            newest = indices[entering].item()
             enters = (newest % SLOTS, starts[entering].item(), newest % BATCH == 0)
         else:
             enters = (-1, 0, False)
         events.append((at_copter[0], at_copter[-1], gone.sum(), *enters))
-        positions, starts, numbers = positions[~gone], starts[~gone], numbers[~gone]
+        positions, starts, indices = positions[~gone], starts[~gone], indices[~gone]
         if len(positions) <= RENEW_AT:
             renewals.append(len(events) - 1)
             fresh = LATER_START + 4 * np.arange(BATCH)
             positions, starts = np.concatenate([positions, fresh]), np.concatenate([starts, fresh])
-            numbers = np.concatenate([numbers, numbers[-1] + 1 + np.arange(BATCH)])
+            indices = np.concatenate([indices, indices[-1] + 1 + np.arange(BATCH)])
         shown = positions < VIEW
         screens.append(np.full(SLOTS, np.nan))
-        screens[-1][numbers[shown] % SLOTS] = positions[shown]
+        screens[-1][indices[shown] % SLOTS] = positions[shown]
         positions = positions - SCROLL
     return _Schedule(np.asarray(events, np.int32), np.asarray(screens), end=renewals[1], back_to=renewals[0])
 

@@ -1,4 +1,4 @@
-"""Watching a game: the pictures of a play, under a policy that needs no training."""
+"""Watching a game: the pictures of an episode, under a policy that needs no training."""
 
 from __future__ import annotations
 
@@ -40,9 +40,7 @@ def make_policy(game: Game, name: str) -> Policy:
     if name != "scripted":
         raise ValueError(f"no policy is called {name!r}; choose from: {', '.join(POLICIES)}")
     if game.name not in _SCRIPTS:
-        raise ValueError(
-            f"{game.name} has no scripted policy; {', '.join(_SCRIPTS)} have one. Play it with the random policy"
-        )
+        raise ValueError(f"{game.name} has no scripted policy; {', '.join(_SCRIPTS)} have one: use the random policy")
     script = _SCRIPTS[game.name]
     return lambda observation, generator: game.action_names.index(script(observation))
 

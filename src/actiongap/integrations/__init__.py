@@ -1,1 +1,1 @@
-"""The operators inside other people's agents: one module for each library, which is imported there and nowhere else."""
+"""The operators in other libraries' agents: one module per library, the only place that imports it."""

@@ -1,4 +1,4 @@
-"""Stable-Baselines3's DQN with any operator of the family in the place of its target.
+"""Stable-Baselines3's DQN with any operator of the family in place of its target.
 
     y    = operator.target(r, discount, Q_target(s, .), Q_target(s', .), a)
     loss = mean over the batch of Huber(Q(s, a) - y)
@@ -97,7 +97,7 @@ class GapDQN(DQN):
         discount = (1 - terminated) * (self.gamma if batch.discounts is None else batch.discounts[:, 0])
         if operator.alpha > 0 and reward.min() < operator.lower_bound:
             warnings.warn(
-                f"there are rewards below the operator's lower bound, {operator.lower_bound:g}, so that gap terms are "
+                f"there are rewards below the operator's lower bound, {operator.lower_bound:g}, so gap terms are "
                 "clipped where they should be kept: give the least value of a state, as in "
                 'operator=operators.make("clip_al", lower_bound=operators.lower_bound(reward_min, gamma, horizon))',
                 stacklevel=2,

@@ -66,7 +66,7 @@ class Metrics(NamedTuple):
     kept: Array  # how many samples with a non-greedy action had their gap term kept ...
     non_greedy: Array  # ... of how many (greedy by the target network, from which the gap term is)
     gap_movement: Array  # e: root mean square difference between the gaps of the two networks
-    capped: Array  # how many of the non-greedy samples had their gap term cut by the cap, or by `limit`
+    capped: Array  # how many of the non-greedy samples had their gap term made smaller by the cap, or by `limit`
     agreement: Array  # share of the batch where both networks have the same greedy action
 
 
@@ -89,7 +89,7 @@ class _TargetRows(NamedTuple):
 class Learner:
     """The update for one network and one set of settings: `jax.jit(learner.update)`, or called inside a scan.
 
-    `build_network(key)` gives an Equinox module, [B, ...] -> [B, A]: `make_network` with all but the key, or one's own.
+    `build_network(key)` gives an Equinox module, [B, ...] -> [B, A]: `make_network` with all but the key, or your own.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class Learner:
         greedy = jnp.argmax(q_target, axis=-1)
         non_greedy = batch.action != greedy
         kept = pick(operator.kept(q_target), batch.action)
-        cut = pick(operator.cut(q_target, scale=scale), batch.action)
+        capped = pick(operator.capped(q_target, scale=scale), batch.action)
         return Metrics(
             loss=self._loss(taken - target, None),
             value=jnp.mean(best),
@@ -163,7 +163,7 @@ class Learner:
             kept=jnp.sum(kept & non_greedy, dtype=q.dtype),
             non_greedy=jnp.sum(non_greedy, dtype=q.dtype),
             gap_movement=scale,
-            capped=jnp.sum(cut & non_greedy, dtype=q.dtype),
+            capped=jnp.sum(capped & non_greedy, dtype=q.dtype),
             agreement=jnp.mean(jnp.argmax(q, axis=-1) == greedy, dtype=q.dtype),
         )
 

@@ -164,7 +164,7 @@ def make_network(
 
 
 def named_arrays(network: Any) -> dict[str, np.ndarray]:
-    """The arrays of a network, also of one's own, by the path to each in it, such as weights.0 or head.bias."""
+    """The arrays of a network, also a custom one, by the path to each in it, such as weights.0 or head.bias."""
     leaves = jax.tree_util.tree_leaves_with_path(network)
     named = {jax.tree_util.keystr(path, simple=True, separator="."): np.asarray(leaf) for path, leaf in leaves}
     if len(named) < len(leaves):

@@ -110,7 +110,7 @@ def model(
 
 def _add_body(graph: _Graph, hidden: str, network: Any, dtype: np.dtype) -> str:
     """All but the head; the input has the type of the weights already."""
-    # The very classes: what one's own subclass does with the same arrays is not known.
+    # The very classes: what a user's subclass does with the same arrays is not known.
     kind = type(network)
     if kind is MLP:
         hidden = graph.one("Flatten", hidden, axis=1)
@@ -145,6 +145,6 @@ def _add_head(graph: _Graph, hidden: str, network: Any) -> str:
 
 def _not_ours(module: Any) -> str:
     return (
-        f"{type(module).__name__} is a network of one's own, and only those of this package are written as ONNX: "
+        f"{type(module).__name__} is a custom network, and only the networks of this package can be exported to ONNX: "
         "export a .safetensors file, which holds the arrays of any network"
     )

@@ -1,7 +1,7 @@
 """Uniform replay of the latest transitions, in device memory, as pure functions: `create`, `insert`, `sample`.
 
 Each frame is stored once, and as small as it is: boolean frames as bits, bytes as bytes, floats as float32. There are
-two rings to a stream of experience (one stream for each environment that is stepped in lockstep):
+two rings per environment (the environments are stepped in lockstep):
 
     frames        o_0  o_1  o_2  |  final  |  o_0  o_1  ...
     transitions   (slot of o_0, action, reward, end)   (slot of o_1, ...)   ...
@@ -39,7 +39,7 @@ _WORD = 32
 
 
 class Replay(eqx.Module):
-    """N streams of C transitions and S frames each. All counters are of everything ever written, and below 2^31."""
+    """N environments with C transitions and S frames each. Counters count all that was ever written, below 2^31."""
 
     frames: Array  # [N, S, W]: words of 32 bits if the observations are boolean, else as observed
     slot: Array  # int32 [N, C]: the number of the transition's first frame, counted from the very first
@@ -119,10 +119,10 @@ def insert(
     one of the next episode. Where an episode goes on, the next insertion's `observation` must equal it. Where `valid`
     is False, nothing is stored.
     """
-    streams, slots, _ = replay.frames.shape
+    num_envs, slots, _ = replay.frames.shape
     capacity, stack = replay.action.shape[1], replay.stack
-    stream = jnp.arange(streams)
-    terminated, truncated = jnp.reshape(terminated, streams), jnp.reshape(truncated, streams)
+    env = jnp.arange(num_envs)
+    terminated, truncated = jnp.reshape(terminated, num_envs), jnp.reshape(truncated, num_envs)
     end = jnp.where(terminated, _TERMINATED, jnp.where(truncated, _TRUNCATED, _GOES_ON)).astype(jnp.int8)
 
     # All frames of the transition, though all but the last are there already unless an episode starts: no condition.
@@ -130,12 +130,12 @@ def insert(
     rows = jnp.concatenate([_pack(replay, observation), _pack(replay, next_observation)[:, -1:]], axis=1)
     written, place = (first[:, None] + jnp.arange(stack + 1)) % slots, replay.transitions % capacity
     if valid is not None:
-        valid = jnp.reshape(valid, streams)
+        valid = jnp.reshape(valid, num_envs)
         written, place = jnp.where(valid[:, None], written, slots), jnp.where(valid, place, capacity)
-    frames = replay.frames.at[stream[:, None], written].set(rows, mode="drop")
+    frames = replay.frames.at[env[:, None], written].set(rows, mode="drop")
 
     def put(ring: Array, values: Array) -> Array:
-        return ring.at[stream, place].set(jnp.reshape(values, streams).astype(ring.dtype), mode="drop")
+        return ring.at[env, place].set(jnp.reshape(values, num_envs).astype(ring.dtype), mode="drop")
 
     def count(new: Array, old: Array) -> Array:
         return new if valid is None else jnp.where(valid, new, old)
@@ -144,7 +144,7 @@ def insert(
     transitions = count(replay.transitions + 1, replay.transitions)
     oldest = jnp.maximum(replay.oldest, transitions - capacity)
     for _ in range(stack + 1):  # at most so many frames were overwritten, and so at most so many transitions lost
-        oldest += count(slot[stream, oldest % capacity] <= first + stack - slots, jnp.zeros(streams, bool))
+        oldest += count(slot[env, oldest % capacity] <= first + stack - slots, jnp.zeros(num_envs, bool))
     return Replay(
         frames=frames,
         slot=slot,
@@ -164,9 +164,9 @@ def insert(
 def cut_episodes(replay: Replay) -> Replay:
     """The next insertion starts a new episode everywhere. The last transitions keep what followed them, and no return
     of n steps runs on into the new episode; nothing is added."""
-    stream, newest = jnp.arange(replay.action.shape[0]), (replay.transitions - 1) % replay.action.shape[1]
+    env, newest = jnp.arange(replay.action.shape[0]), (replay.transitions - 1) % replay.action.shape[1]
     goes_on = replay.episode_steps > 0
-    end = replay.end.at[stream, newest].set(jnp.where(goes_on, _TRUNCATED, replay.end[stream, newest]).astype(jnp.int8))
+    end = replay.end.at[env, newest].set(jnp.where(goes_on, _TRUNCATED, replay.end[env, newest]).astype(jnp.int8))
     return dataclasses.replace(
         replay,
         end=end,
@@ -185,28 +185,28 @@ def sample(replay: Replay, key: Array, batch_size: int, gamma: float, n_step: in
     capacity, slots = replay.action.shape[1], replay.frames.shape[1]
     ends = jnp.cumsum(_sizes(replay, n_step))
     number = jax.random.randint(key, (batch_size,), 0, ends[-1], jnp.int32)
-    stream = jnp.searchsorted(ends, number, side="right").astype(jnp.int32)
-    start = replay.transitions[stream] - _pending(replay, n_step)[stream] - (ends[stream] - number)
+    env = jnp.searchsorted(ends, number, side="right").astype(jnp.int32)
+    start = replay.transitions[env] - _pending(replay, n_step)[env] - (ends[env] - number)
 
     last, reward, discount = start, jnp.zeros(batch_size, jnp.float32), jnp.ones(batch_size, jnp.float32)
     goes_on = jnp.ones(batch_size, bool)
     for step in range(n_step):
         place = (start + step) % capacity
-        end = replay.end[stream, place]
-        reward += jnp.where(goes_on, discount * replay.reward[stream, place], 0)
+        end = replay.end[env, place]
+        reward += jnp.where(goes_on, discount * replay.reward[env, place], 0)
         discount *= jnp.where(goes_on, jnp.where(end == _TERMINATED, 0, gamma), 1)
         last = jnp.where(goes_on, start + step, last)
         goes_on &= end == _GOES_ON
 
     def observation_at(slot: Array) -> Array:
-        return _unpack(replay, replay.frames[stream[:, None], (slot[:, None] + jnp.arange(replay.stack)) % slots])
+        return _unpack(replay, replay.frames[env[:, None], (slot[:, None] + jnp.arange(replay.stack)) % slots])
 
     return Batch(
-        observation=observation_at(replay.slot[stream, start % capacity]),
-        action=replay.action[stream, start % capacity],
+        observation=observation_at(replay.slot[env, start % capacity]),
+        action=replay.action[env, start % capacity],
         reward=reward,
         discount=discount,
-        next_observation=observation_at(replay.slot[stream, last % capacity] + 1),
+        next_observation=observation_at(replay.slot[env, last % capacity] + 1),
     )
 
 
@@ -221,12 +221,12 @@ def _sizes(replay: Replay, n_step: int) -> Array:
 
 def _pack(replay: Replay, observation: Array) -> Array:
     """Observations [N, ...] -> rows of the ring [N, stack, W]."""
-    streams, _, width = replay.frames.shape
-    flat = jnp.reshape(observation, (streams, -1, replay.stack)).swapaxes(1, 2)
+    num_envs, _, width = replay.frames.shape
+    flat = jnp.reshape(observation, (num_envs, -1, replay.stack)).swapaxes(1, 2)
     if not replay.is_boolean:
         return flat.astype(replay.frames.dtype)
     padding = width * _WORD - flat.shape[2]
-    bits = jnp.pad(flat, ((0, 0), (0, 0), (0, padding))).reshape(streams, replay.stack, width, _WORD)
+    bits = jnp.pad(flat, ((0, 0), (0, 0), (0, padding))).reshape(num_envs, replay.stack, width, _WORD)
     return jnp.sum(bits.astype(jnp.uint32) << jnp.arange(_WORD, dtype=jnp.uint32), axis=-1, dtype=jnp.uint32)
 
 

@@ -1,4 +1,4 @@
-"""An operator whose numbers change over training: alpha, clip ratio and temperature, or any of one's own.
+"""An operator whose numbers change over training: alpha, clip ratio and temperature, or any of a custom operator.
 
     x(t) = start + min(t / steps, 1) (end - start)
 
@@ -40,7 +40,7 @@ class Schedule(NamedTuple):
 
 
 def changeable(operator: Operator) -> tuple[str, ...]:
-    """The numbers of an operator that may change over training: of one's own, all that are no switches."""
+    """The numbers of an operator that may change over training: of a custom one, all that are not switches."""
     if isinstance(operator, Operator):
         return SCHEDULED
     return tuple(name for name, number in operator._asdict().items() if jnp.result_type(number).kind != "b")

@@ -1,7 +1,7 @@
 """Every number of training in one flat record: what it means, what is allowed, and what it is on an environment.
 
 The values that experiments start from, with their sources, are in `presets`. `override` turns what a person gave into
-settings; `complete` does so for what an older run kept.
+settings; `complete` does so for the settings of an older run.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class Settings:
     """
 
     training_steps: int = _setting(100_000, _AT_LEAST_1, "environment steps of a run")
-    num_envs: int = _setting(1, _AT_LEAST_1, "Gymnasium environments stepped side by side; each counts its steps")
-    network: str = _setting("auto", _NETWORKS, "auto: by the observation's shape; custom: one's own")
+    num_envs: int = _setting(1, _AT_LEAST_1, "Gymnasium environments stepped in lockstep; each counts its steps")
+    network: str = _setting("auto", _NETWORKS, "auto: by the observation's shape; custom: your own")
     convolution_channels: int = _setting(16, _AT_LEAST_1, "filters of the convolution, in the network minatar")
     hidden_size: int = _setting(128, _AT_LEAST_1, "units of a hidden layer")
     hidden_layers: int = _setting(2, _AT_LEAST_1, "hidden layers of the network mlp")
@@ -72,13 +72,13 @@ class Settings:
     epsilon_end: float = _setting(0.05, _SHARE, "share of random actions after the decay")
     epsilon_decay_steps: int = _setting(10_000, _AT_LEAST_0, "steps from the one to the other, the warm-up included")
     updates_per_step: int = _setting(1, _AT_LEAST_1, "updates in each step")
-    steps_per_update: int = _setting(1, _AT_LEAST_1, "an update once in so many steps")
+    steps_per_update: int = _setting(1, _AT_LEAST_1, "one update every so many steps")
     gamma: float = _setting(0.99, _SHARE, "the discount")
     n_step: int = _setting(1, _AT_LEAST_1, "rewards summed before the target bootstraps")
     double: bool = _setting(False, _ANY, "the online network chooses the next action, the target network values it")
     loss: str = _setting("huber", _one_of("huber", "squared"), "of the TD error; mean over the batch")
-    target_period_steps: int = _setting(500, _AT_LEAST_1, "the target network follows once in so many steps")
-    target_rate: float = _setting(1.0, _SHARE_ABOVE_0, "how far it follows; 1 is a copy")
+    target_period_steps: int = _setting(500, _AT_LEAST_1, "the target network is updated every so many steps")
+    target_rate: float = _setting(1.0, _SHARE_ABOVE_0, "how far it moves; 1 is a copy")
     optimiser: str = _setting("adam", _one_of("rmsprop", "adam", "custom"), "how gradients become steps")
     learning_rate: float = _setting(0.0005, _POSITIVE, "size of an optimiser's step")
     rms_decay: float = _setting(0.95, _SHARE_BELOW_1, "rmsprop: decay of the mean square")
@@ -86,10 +86,12 @@ class Settings:
     rms_centered: bool = _setting(True, _ANY, "rmsprop: divide by the deviation, not by the mean square's root")
     adam_epsilon: float = _setting(1e-8, _POSITIVE, "adam: added to the root")
     gradient_norm_clip: float = _setting(10.0, _POSITIVE_OR_INFINITE, "longest gradient; inf does not clip")
-    evaluation_period_steps: int = _setting(5_000, _AT_LEAST_1, "greedy evaluation once in so many steps")
+    evaluation_period_steps: int = _setting(5_000, _AT_LEAST_1, "a greedy evaluation every so many steps")
     evaluation_episodes: int = _setting(10, _AT_LEAST_1, "episodes of an evaluation")
-    evaluation_limit_steps: int = _setting(10_000, _AT_LEAST_1, "an evaluation's episode without an end is cut here")
-    keep_best: bool = _setting(False, _ANY, "keep the network of the best evaluation, too, in the file `best`")
+    evaluation_limit_steps: int = _setting(
+        10_000, _AT_LEAST_1, "an evaluation episode that has not ended is stopped here"
+    )
+    keep_best: bool = _setting(False, _ANY, "also save the network of the best evaluation, in the file `best`")
 
 
 _FIELDS = {each.name: each for each in fields(Settings)}
@@ -161,9 +163,9 @@ def override(base: Settings, overrides: Mapping[str, Any]) -> Settings:
     return replace(base, **changed)
 
 
-def complete(kept: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that an older run kept, under today's names; those that it could not know at what they were then."""
-    renamed = {_RENAMED.get(name, name): value for name, value in kept.items()}
+def complete(recorded: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of an older run, under today's names; those added later at their value of that time."""
+    renamed = {_RENAMED.get(name, name): value for name, value in recorded.items()}
     return {name: value for name, value in _ADDED_LATER.items() if name not in renamed} | renamed
 
 
@@ -172,7 +174,7 @@ def preset_of(environment_name: str | None) -> str:
     return "general" if environment_name is None else catalogue.preset(environment_name)
 
 
-class Row(NamedTuple):
+class SettingRow(NamedTuple):
     """A setting on an environment."""
 
     name: str
@@ -181,13 +183,13 @@ class Row(NamedTuple):
     meaning: str
 
 
-def describe(environment_name: str | None = None, preset: str | None = None) -> list[Row]:
+def describe(environment_name: str | None = None, preset: str | None = None) -> list[SettingRow]:
     """Every setting with its value on an environment (or of a preset), where that is from, and what it means."""
     chosen = preset or preset_of(environment_name)
     settings = override(GENERAL, {"preset": chosen})
     sources = {name: source for source, values in presets.ALL[chosen].items() for name in values}
     return [
-        Row(name, getattr(settings, name), sources.get(name, "default"), each.metadata["meaning"])
+        SettingRow(name, getattr(settings, name), sources.get(name, "default"), each.metadata["meaning"])
         for name, each in _FIELDS.items()
     ]
 
@@ -199,7 +201,7 @@ def check(settings: Settings, operator: Operator) -> None:
     if settings.updates_per_step > 1 and settings.steps_per_update > 1:
         raise ValueError(
             f"updates_per_step is {settings.updates_per_step} and steps_per_update {settings.steps_per_update}: "
-            "many updates a step, or many steps an update; one of them must be 1"
+            "many updates per step, or many steps per update; one of them must be 1"
         )
     if settings.n_step * settings.num_envs > settings.warmup_steps + settings.num_envs:
         raise ValueError(
@@ -213,11 +215,11 @@ def check(settings: Settings, operator: Operator) -> None:
         )
     if settings.n_step * settings.num_envs > settings.replay_capacity:
         raise ValueError(
-            f"n_step is {settings.n_step} and replay_capacity {settings.replay_capacity}: no such return fits in"
+            f"n_step is {settings.n_step} and replay_capacity {settings.replay_capacity}: no such return fits"
         )
     if settings.double and np.any(np.asarray(operator.temperature) > 0):
         raise ValueError(
-            f"double is True and the operator's temperature is {operator.temperature}: a soft value is not that of one "
+            f"double is True and the operator's temperature is {operator.temperature}: a soft value is not of one "
             "action, so there is none to choose by the online network; set double to False, or use a hard operator"
         )
     if settings.n_step > 1 and np.any(np.asarray(operator.persistent)):

@@ -1,3 +1,3 @@
-"""The playground: one page on which operators run side by side on an MDP of one's choice."""
+"""The playground: a page where operators run side by side on an MDP of your choice."""
 
 from actiongap.playground.page import PANELS, START, chain_walk_state, render, write

@@ -87,7 +87,7 @@ def iterate(
     random = np.random.default_rng(seed)
     q = np.zeros(mdp.rewards.shape) if q0 is None else np.array(q0, dtype=np.float64)
     measured: dict[str, list[float]] = {}
-    kept: dict[int, np.ndarray] = {}
+    stored: dict[int, np.ndarray] = {}
     policy_loss, policy_loss_by_value = _PolicyLoss(mdp, gamma, solution), _PolicyLoss(mdp, gamma, solution)
     scale = np.inf
     for k in range(iterations + 1):
@@ -96,7 +96,7 @@ def iterate(
             before, q = q, operator.apply(q, mdp, gamma, scale=scale, error=error)
             scale = float(gap_movement(q, before))
         if k in wanted:
-            kept[k] = q.copy()
+            stored[k] = q.copy()
         row = _measure(operator, q, solution) | {"gap_movement": scale}
         row["loss"] = policy_loss(q.argmax(axis=1)) if losses else np.nan
         if losses:
@@ -106,10 +106,10 @@ def iterate(
             row["loss_by_value"] = np.nan
         for name, number in row.items():
             measured.setdefault(name, []).append(number)
-    arrays = {name: np.array(numbers) for name, numbers in measured.items()}
+    arrays = {name: np.array(values) for name, values in measured.items()}
     return Trace(
         **arrays,
-        snapshots=kept,
+        snapshots=stored,
         q_values=q,
         optimal_from=_stays_zero_from(arrays["wrong_share"]),
         solution=solution,

@@ -1,9 +1,9 @@
-r"""Look-ahead: the gap term everywhere but for the action that is greedy in TQ. For exact sweeps alone.
+r"""Look-ahead: the gap term everywhere but for the action that is greedy in TQ. For exact sweeps only.
 
     Q'(s, a) = TQ(s, a) - alpha g(s, a) (V(s) - Q(s, a)),        g(s, a) = 0 if a is greedy in TQ(s, .), else 1
 
 So max Q' = max TQ, and the values and policies are those of value iteration, while the gap grows as Advantage
-Learning's: docs/theory.md has the proof, and why such a gap protects from nothing. A sample shows TQ(s, a) of the
+Learning's: docs/theory.md has the proof, and why such a gap protects against nothing. A sample shows TQ(s, a) of the
 action that was taken and of no other, so no agent can learn with it. It is one gate of many: `Gated` takes any.
 """
 
@@ -48,7 +48,7 @@ class LookAhead(NamedTuple):
 
 
 class Gated(NamedTuple):
-    """TQ - alpha g (V - Q) with a gate of one's own: (Q, TQ) -> [S, A] in [0, 1]. It may change from call to call."""
+    """TQ - alpha g (V - Q) with your own gate: (Q, TQ) -> [S, A] in [0, 1]. It may change from call to call."""
 
     alpha: float
     gate: Callable[[np.ndarray, np.ndarray], np.ndarray]

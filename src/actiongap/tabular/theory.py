@@ -19,7 +19,7 @@ Theorem 2    G* <= G_clipAL <= G_AL,    G(s, a) = liminf over k of V_k(s) - Q_k(
                               and c < min (Q* - alpha V* - (1 - alpha) Q_l) / ((1 - alpha) (V* - Q_l))     the threshold
 
 The premise is the main text's; the supplement prints V* where alpha V* belongs. The threshold is taken strictly: at
-the threshold itself rounding decides. A limes inferior is measured as the minimum over a late window of iterations,
+the threshold itself rounding decides. A limit inferior is measured as the minimum over a late window of iterations,
 since the gaps of clipped AL need not settle.
 """
 
@@ -176,7 +176,7 @@ def optimality_preserving(operator: Rule, mdp: MDP, gamma: float) -> Check:
     wrong = np.zeros(mdp.rewards.shape, dtype=bool)
     for q in _late(operator, mdp, gamma):
         wrong |= (np.abs(q.max(axis=1) - solution.values) > tolerance)[:, None]
-        # A gap below the tolerance cannot be told from a tie.
+        # A gap below the tolerance is indistinguishable from a tie.
         suboptimal = solution.q_values < solution.values[:, None] - 2 * tolerance
         wrong |= suboptimal & (q >= solution.values[:, None])
     return _check(wrong)

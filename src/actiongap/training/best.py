@@ -1,11 +1,11 @@
 """The network of the best evaluation so far, where the setting `keep_best` asks for it.
 
-Best is the first regular row with the highest evaluation_return. (A row of an end that lies between two regular ones is
-no part of what goes on, and does not count.)
+Best is the first regular row with the highest evaluation_return. (A last row between two
+regular ones is discarded by a resumed run, and does not count.)
 
 The file `best` has the network alone, and is written as soon as its row is. Checkpoints have the same arrays. When a
-run goes on, the file is made that of the checkpoint again, as the tables are: so whatever moment a process was killed
-at, and however often, it ends with the file of a run that nobody killed.
+run resumes, the file is restored from the checkpoint, as the tables are: so whenever a process was killed, and however
+often, it ends with the file of an uninterrupted run.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Best:
     network: Any
     """The online network's parameters, as arrays of NumPy."""
 
-    def told(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """All but the network."""
         return {"step": self.step, "evaluation_return": self.evaluation_return, "reward_min": self.reward_min}
 
@@ -50,13 +50,17 @@ def is_better(evaluation_return: float, than: Best | None) -> bool:
 
 def of_checkpoint(best: Best | None) -> tuple[dict[str, Any], dict[str, Any]]:
     """What a checkpoint keeps of it: metadata, and trees of arrays by their prefix."""
-    return ({}, {}) if best is None else ({_KEY: best.told()}, {_IN_CHECKPOINT: best.network})
+    return ({}, {}) if best is None else ({_KEY: best.metadata()}, {_IN_CHECKPOINT: best.network})
 
 
-def from_checkpoint(arrays: dict[str, np.ndarray], kept: Mapping[str, Any], like: Any, path: Path) -> Best | None:
+def from_checkpoint(arrays: dict[str, np.ndarray], metadata: Mapping[str, Any], like: Any, path: Path) -> Best | None:
     """The one that a checkpoint kept, whose arrays are taken out of the others; `like` is a network's structure."""
     own = {name: arrays.pop(name) for name in list(arrays) if is_of_best(name)}
-    return Best(**kept[_KEY], network=checkpoint.arrange(own, like, path, _IN_CHECKPOINT)) if _KEY in kept else None
+    return (
+        Best(**metadata[_KEY], network=checkpoint.arrange(own, like, path, _IN_CHECKPOINT))
+        if _KEY in metadata
+        else None
+    )
 
 
 def is_of_best(name: str) -> bool:
@@ -69,16 +73,16 @@ def write(path: Path, best: Best | None) -> None:
     if best is None:
         path.unlink(missing_ok=True)
     else:
-        checkpoint.save(path, best.network, best.told(), keep_previous=False)
+        checkpoint.save(path, best.network, best.metadata(), keep_previous=False)
 
 
 def read(task: Task, folder: Path) -> Best:
     """The best network of a run."""
     path = folder / BEST
     if not task.settings.keep_best:
-        raise RunFolderError(f"{folder} has kept no best network: train with keep_best=true to have one")
+        raise RunFolderError(f"{folder} has no best network: train with keep_best=true to get one")
     if not path.exists():
         raise RunFolderError(f"{folder} has no best network yet: run its command again, up to an evaluation")
-    arrays, kept = checkpoint.read(path)
+    arrays, metadata = checkpoint.read(path)
     like = jax.eval_shape(task.program.init_learner, jax.ShapeDtypeStruct((), np.uint32)).online
-    return Best(**kept, network=checkpoint.arrange(arrays, like, path))
+    return Best(**metadata, network=checkpoint.arrange(arrays, like, path))

@@ -12,11 +12,11 @@ class Callback(Protocol):
     """Told by the journal. Beware: a run that resumes does not repeat the rows before its checkpoint."""
 
     def on_row(self, step: int, row: Mapping[str, Any]) -> Any:
-        """After each evaluation, with the row of metrics.csv. To return False ends the run, with its state kept;
+        """After each evaluation, with the row of metrics.csv. Returning False stops the run, with its state saved;
         whatever else is returned, it goes on."""
 
     def on_end(self, status: str) -> None:
-        """Once, when the run ends for whatever reason, with what status.json tells."""
+        """Once, when the run ends for whatever reason, with the status in status.json."""
 
 
 class TrackerFailedError(Exception):

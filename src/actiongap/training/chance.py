@@ -1,4 +1,4 @@
-"""Where all chance of a run comes from: key(seed) -> a stream for each purpose -> the step t."""
+"""The source of all randomness of a run: key(seed) -> a stream per purpose -> the step t."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Stream(enum.IntEnum):
-    """What chance is for. The numbers are part of what a seed means."""
+    """What randomness is used for. The values are part of what a seed means."""
 
     NETWORK = 0
     TRAINING = 1
@@ -25,6 +25,6 @@ def stream_key(seed: jax.Array, stream: Stream, step: jax.Array | int) -> jax.Ar
     return jax.random.fold_in(jax.random.fold_in(jax.random.key(seed, impl="threefry2x32"), int(stream)), step)
 
 
-def environment_seed(seed: Any, stream: Stream, *numbers: int) -> int:
-    """The seed of an environment outside of JAX: another for each purpose and step."""
-    return int(np.random.SeedSequence([int(seed), int(stream), *numbers]).generate_state(1, np.uint64)[0])
+def environment_seed(seed: Any, stream: Stream, *words: int) -> int:
+    """The seed of an environment outside of JAX: different for each purpose and step."""
+    return int(np.random.SeedSequence([int(seed), int(stream), *words]).generate_state(1, np.uint64)[0])

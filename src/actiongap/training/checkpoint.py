@@ -2,8 +2,8 @@
 
     magic (8 bytes) | format version (4) | BLAKE2b of the rest (32) | header length (8) | header (JSON) | array bytes
 
-The first three parts keep their place in every version of the format, so that damage can be told from novelty. The
-header names each array with its type, shape and offset, and carries the caller's metadata.
+The first three parts keep their place in every version of the format, so that damage can be distinguished from a newer
+format. The header names each array with its type, shape and offset, and carries the caller's metadata.
 
 A new checkpoint is written beside the old one, flushed to disk and read back; then the old one becomes `.previous` and
 the new one takes its name. Whatever moment a process is killed at, a whole checkpoint is left. Arrays are written and
@@ -82,8 +82,10 @@ def save(
                 raise OSError("what was read back is not what was written")
     except OSError as error:
         partial.unlink(missing_ok=True)
-        kept = "the last good one is kept" if exists(path) else "there is none yet"
-        raise CheckpointError(f"could not write the checkpoint {path}: {error.strerror or error}; {kept}") from error
+        remaining = "the last good one is kept" if exists(path) else "there is none yet"
+        raise CheckpointError(
+            f"could not write the checkpoint {path}: {error.strerror or error}; {remaining}"
+        ) from error
     # A damaged checkpoint must never take the place of a good previous one.
     if keep_previous and path.exists() and _is_whole(path):
         os.replace(path, previous(path))
@@ -128,7 +130,7 @@ def arrange(arrays: dict[str, np.ndarray], like: Any, path: str | Path, prefix: 
     if found != expected:
         name = next(name for name in [*expected, *found] if found.get(name) != expected.get(name))
         raise CheckpointError(
-            f"{path} holds other arrays than asked for: {name} is {_describe(found.get(name))} in the file, "
+            f"{path} does not hold the expected arrays: {name} is {_describe(found.get(name))} in the file, "
             f"and should be {_describe(expected.get(name))}"
         )
     return jax.tree.unflatten(jax.tree.structure(like), [arrays[name] for name, _ in wanted])
@@ -199,7 +201,7 @@ def _decode(file: IO[bytes], path: Path, wanted: Callable[[str], bool]) -> tuple
             dtype, shape, offset = np.dtype(entry["dtype"]), tuple(entry["shape"]), entry["offset"]
             count = int(np.prod(shape, dtype=object))
             if dtype.hasobject or min(shape, default=0) < 0 or offset < 0:
-                raise ValueError(f"{entry['name']} is no array of numbers")
+                raise ValueError(f"{entry['name']} is not an array of numbers")
             if start + offset + count * dtype.itemsize > size:
                 raise ValueError(f"{entry['name']} reaches beyond its end")
             if wanted(entry["name"]):
@@ -209,7 +211,7 @@ def _decode(file: IO[bytes], path: Path, wanted: Callable[[str], bool]) -> tuple
                     file.readinto(array.reshape(-1).view(np.uint8))  # type: ignore[attr-defined]
                 arrays[entry["name"]] = array
         if not isinstance(header["metadata"], dict):
-            raise TypeError("its metadata is no record")
+            raise TypeError("its metadata is not an object")
         return arrays, header["metadata"]
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, struct.error, MemoryError) as error:
         raise _DamagedError(f"{path} is not a checkpoint that actiongap wrote ({error})") from None
@@ -259,8 +261,8 @@ def _is_whole(path: Path) -> bool:
 
 
 def _signature(path: Path) -> tuple[int, ...]:
-    told = os.stat(path)
-    return told.st_ino, told.st_size, told.st_mtime_ns
+    stat = os.stat(path)
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 def _flush_folder(folder: Path) -> None:

@@ -1,7 +1,7 @@
-"""Compiled programs are kept on disk, so that only the first start of a kind waits for the compiler.
+"""Compiled programs are cached on disk, so that only the first start of a kind waits for the compiler.
 
 They are in ~/.cache/actiongap/xla (on other systems, the user's folder for caches). The environment variable
-ACTIONGAP_CACHE names another folder, or is empty for none. A cache that JAX was already told to use is left as it is.
+ACTIONGAP_CACHE names another folder, or is empty for none. A cache already configured in JAX is left as it is.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a person sees while something long goes on: a live view on a terminal, plain lines elsewhere, or nothing.
+"""Progress display: a live view on a terminal, plain lines elsewhere, or nothing.
 
-Training, Ape-X and experiments describe where they are as a `Moment`; how it is shown is decided here, once.
+Training, Ape-X and experiments describe where they are as a `Progress`; how it is shown is decided here, once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _LINE_SECONDS = 10.0
 _PACE_SECONDS = 30.0
 
 
-class Moment(NamedTuple):
+class Progress(NamedTuple):
     """Where something is: one line that says it, and what a terminal can show beside it."""
 
     line: str
@@ -30,7 +30,7 @@ class Moment(NamedTuple):
 class Display(Protocol):
     """Shows moments and notes on standard error."""
 
-    def show(self, moment: Moment) -> None:
+    def show(self, progress: Progress) -> None:
         """What is now. May be called often."""
 
     def note(self, text: str) -> None:
@@ -50,7 +50,7 @@ def make(wanted: bool) -> Display:
 class Silent:
     """Shows nothing but notes."""
 
-    def show(self, moment: Moment) -> None: ...
+    def show(self, progress: Progress) -> None: ...
 
     def note(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
@@ -64,15 +64,15 @@ class Lines(Silent):
     def __init__(self, seconds: float = _LINE_SECONDS) -> None:
         self._seconds, self._next, self._last = seconds, 0.0, ""
 
-    def show(self, moment: Moment) -> None:
+    def show(self, progress: Progress) -> None:
         now = time.monotonic()
-        if (now >= self._next or moment.important) and moment.line != self._last:
-            self._next, self._last = now + self._seconds, moment.line
-            self.note(moment.line)
+        if (now >= self._next or progress.important) and progress.line != self._last:
+            self._next, self._last = now + self._seconds, progress.line
+            self.note(progress.line)
 
 
 class Live:
-    """A bar, the line, and a table, kept up to date."""
+    """A bar, the line, and a table, updated in place."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -81,20 +81,20 @@ class Live:
         self._live = RichLive(console=Console(stderr=True), refresh_per_second=4)
         self._live.start()
 
-    def show(self, moment: Moment) -> None:
+    def show(self, progress: Progress) -> None:
         from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.table import Table
         from rich.text import Text
 
-        parts: list[Any] = [Text(moment.line)]
-        if moment.share is not None:
-            parts.append(ProgressBar(total=1.0, completed=moment.share, width=40))
-        if moment.rows:
+        parts: list[Any] = [Text(progress.line)]
+        if progress.share is not None:
+            parts.append(ProgressBar(total=1.0, completed=progress.share, width=40))
+        if progress.rows:
             table = Table(box=None, padding=(0, 2, 0, 0))
-            for name in moment.columns:
+            for name in progress.columns:
                 table.add_column(name)
-            for row in moment.rows:
+            for row in progress.rows:
                 table.add_row(*(Text(cell) for cell in row))
             parts.append(table)
         self._live.update(Group(*parts))

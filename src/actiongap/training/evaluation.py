@@ -1,4 +1,4 @@
-"""Playing whole episodes, greedily or at random: their undiscounted returns, each with chance of its own.
+"""Playing whole episodes, greedily or at random: their undiscounted returns, each with its own randomness.
 
 On a game, that is one compiled loop. The episodes are played side by side; when most of them are over, the others move
 together and go on in a narrower loop, so that one long episode costs little more than it would alone. On any other

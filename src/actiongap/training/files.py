@@ -3,7 +3,7 @@
 Only a regular file of a bounded size is read: a FIFO or a device might never end. A file that is replaced is whole at
 any moment: it is written beside the old one under a name of its own, flushed, then renamed over it. So two writers
 never share a temporary file, and a link that somebody put in the way is replaced, never followed. Text is UTF-8.
-A JSON file tells its own checksum: a digit that was changed in it is noticed. One without a checksum is taken as it is.
+A JSON file contains its own checksum: a changed digit is detected. One without a checksum is accepted as it is.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file, without its checksum, which must be right if it is there."""
     try:
         content = json.loads(read_bytes(path, LARGEST_JSON_BYTES).decode("utf-8"))
-        told = content.pop(CHECKSUM, None) if isinstance(content, dict) else None
-        is_changed = told is not None and told != _checksum(content)
+        expected = content.pop(CHECKSUM, None) if isinstance(content, dict) else None
+        is_changed = expected is not None and expected != _checksum(content)
     except FileError:
         raise
     except RecursionError:
@@ -79,10 +79,10 @@ def read_json(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise FileError(f"{path} is not valid JSON ({error})") from None
     if not isinstance(content, dict):
-        raise FileError(f"{path} holds {type(content).__name__} in place of a JSON object")
+        raise FileError(f"{path} holds {type(content).__name__} instead of a JSON object")
     if is_changed:
         raise FileError(
-            f"{path} was changed since it was written: put it back; if the change was meant, remove its `{CHECKSUM}`"
+            f"{path} was changed since it was written: put it back; if the change was intended, remove its `{CHECKSUM}`"
         )
     return content
 

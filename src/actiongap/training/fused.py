@@ -4,11 +4,11 @@
     every target period: the target network takes over the online one
 
 How many steps a call runs is data as well, and all that a step needs is in the carry or derived from the seed and t.
-So a run may be cut into calls anywhere, for evaluation, a checkpoint or a progress bar, and comes out the same bit for
-bit. The operator's numbers are data too: all algorithms share one compilation. Both may be given a batch axis, to train
+So a run may be split into calls anywhere, for evaluation, a checkpoint or a progress bar, and comes out the same bit
+for bit. The operator's numbers are data too: all algorithms share one compilation. Both may have a batch axis, to train
 many seeds, or a grid of operators, at once (`program(..., batched=True)`).
 
-Chance: key(seed) -> a stream each for the network, training, evaluation and measuring -> the step t. Warm-up has a
+Randomness: key(seed) -> a stream each for the network, training, evaluation and measuring -> the step t. Warm-up has a
 loop of its own: a condition around a carry that holds the replay would copy the replay at every step.
 """
 

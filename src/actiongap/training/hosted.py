@@ -1,16 +1,16 @@
-"""Training on an environment that runs outside of JAX: Gymnasium's, Atari, or one's own.
+"""Training on an environment that runs outside of JAX: Gymnasium's, Atari, or your own.
 
     per step t:   environment.step(a_t)  ->  one compiled call:  insert, sample, update (N times), sync,
                                                                  a_{t+1} epsilon-greedy in Q(o_{t+1})
 
-So the order is that of `fused`: the action a_{t+1} is by the parameters after the update of step t. There is one call a
-step, with one array in, which holds the whole transition, and one out, the next actions: for a small network, starting
-a call takes as long as an update. For the same reason the carry goes in and out as a flat list.
+So the order is that of `fused`: the action a_{t+1} uses the parameters after the update of step t. There is one call
+per step, with one array in, which holds the whole transition, and one out, the next actions: for a small network,
+starting a call takes as long as an update. For the same reason the carry goes in and out as a flat list.
 
-With N environments side by side, a step of all of them is N steps, with N times `updates_per_step` updates. A run is
-cut into calls anywhere, and comes out the same bit for bit: the next actions are part of the carry. The environment's
-own state is exported where it can be had as data (see `envs.state_adapters`). Where not, a run that is taken up again
-starts a new episode: what was stored of the old one stays, and nothing leads from one into the other.
+With N environments in lockstep, a step of all of them is N steps, with N times `updates_per_step` updates. A run may be
+split into calls anywhere, and comes out the same bit for bit: the next actions are part of the carry. The environment's
+own state is exported if available as data (see `envs.state_adapters`). If not, a resumed run starts a new
+episode: what was stored of the old one stays, and nothing leads from one into the other.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Inside(NamedTuple):
 
 
 class Carry(NamedTuple):
-    """All of the training state. `environment` is alive; as exported, it is its state, or empty if it cannot tell."""
+    """All of the training state. `environment` is alive; as exported, it is its state, or empty if not available."""
 
     seed: Array
     learner: LearnerState
@@ -206,7 +206,7 @@ def program(
 
     @functools.cache
     def train_flat(kinds: tuple[type, ...], structure: Any) -> Callable[..., tuple[list[Array], Array]]:
-        """One for all members of the family, and one for each operator of one's own."""
+        """One for all members of the family, and one for each custom operator."""
         return flat(functools.partial(train_step, functools.partial(_unpack_schedule, kinds, structure)))
 
     def play(carry: Carry, start: Any, stop: Any, compiled: Callable[..., Any], *rest: Any) -> Carry:
@@ -276,7 +276,7 @@ def program(
             observation=jnp.array(observation),
             episode_return=jnp.zeros_like(inside.episode_return),
         )
-        note = f"{environment.name} could not tell its state: from step {step:,} on, the run goes on with a new episode"
+        note = f"{environment.name} cannot save its state: from step {step:,} on, the run continues with a new episode"
         return _join(jax.jit(choose)(inside, np.int32(step)), vector), note
 
     return Program(

@@ -1,8 +1,8 @@
-"""What a run tells: rows, episodes, timing, status, notes, how it ended. Every way of training writes through it.
+"""The record of a run: rows, episodes, timing, status, notes, how it ended. Every way of training writes through it.
 
-A row falls at step 0 and at every multiple of the evaluation's period; and one more at the very end, if the end lies
-between two of them, so that a run always ends with an evaluation of its last network. That last row is no part of what
-goes on: a run that is made longer drops it, and its rows are those of a run that was that long from the start.
+There is a row at step 0 and at every multiple of the evaluation period; and one more at the very end, if the end lies
+between two of them, so that a run always ends with an evaluation of its last network. A resumed run discards that
+last row, so its rows are those of a run that was that long from the start.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from actiongap.custom_operators import name_of
 from actiongap.training import best, rows, tables
 from actiongap.training.best import Best
 from actiongap.training.callbacks import Callback, TrackerFailedError, ends
-from actiongap.training.display import Display, Moment, Pace
+from actiongap.training.display import Display, Pace, Progress
 from actiongap.training.evaluation import Episodes
 from actiongap.training.files import FileError
 from actiongap.training.rows import Row
@@ -33,7 +33,7 @@ class TrainingDivergedError(ArithmeticError):
 
 
 class TrainingInterrupted(KeyboardInterrupt):
-    """The run was asked to stop, and did so with all of its state kept."""
+    """The run was asked to stop, and did so with all of its state saved."""
 
 
 class History:
@@ -62,12 +62,12 @@ class History:
         }
 
     @staticmethod
-    def read(folder: Path, kept: Mapping[str, Any]) -> History:
+    def read(folder: Path, metadata: Mapping[str, Any]) -> History:
         """The rows that a checkpoint knows of, as the folder's tables have them; refused where they were changed.
 
-        What stands in the tables beyond them does not matter.
+        Later rows in the tables do not matter.
         """
-        count = kept["rows"]
+        count = metadata["rows"]
         metrics = _read(folder / "metrics.csv", count)
         if len(metrics) < count:
             raise RunFolderError(
@@ -80,17 +80,17 @@ class History:
                 "or start in a new folder"
             )
         last = None
-        # A row of the end that the checkpoint knows of must be readable, too; what else stands there does not matter.
-        beyond = _read(folder / "metrics.csv", count + 1, lenient="last_digest" not in kept)[count:]
-        if beyond and beyond[0]["step"] == kept["step"]:
+        # A row of the end that the checkpoint knows of must be readable, too; nothing else there matters.
+        beyond = _read(folder / "metrics.csv", count + 1, lenient="last_digest" not in metadata)[count:]
+        if beyond and beyond[0]["step"] == metadata["step"]:
             last = beyond[0]
-            if _digest([last]) != kept.get("last_digest", _digest([last])):
+            if _digest([last]) != metadata.get("last_digest", _digest([last])):
                 raise _changed(folder / "metrics.csv", last)
-        elif "last_digest" in kept:
+        elif "last_digest" in metadata:
             _refuse_loss(folder)
         end = metrics[-1]["step"] if metrics else -1
-        # A checkpoint of version 0.1 does not tell how many episodes there were.
-        episodes = _read(folder / "episodes.csv", kept.get("episodes", math.inf), end, "episodes" not in kept)
+        # A checkpoint of version 0.1 does not record how many episodes there were.
+        episodes = _read(folder / "episodes.csv", metadata.get("episodes", math.inf), end, "episodes" not in metadata)
         for before, after in itertools.pairwise(episodes):
             if after["step"] < before["step"]:
                 raise _changed(folder / "episodes.csv", after)
@@ -100,14 +100,14 @@ class History:
             ("episodes.csv", "episodes_digests", [by_step.get(row["step"], []) for row in metrics]),
         )
         for name, key, found in checked:
-            for row, digest, part in zip(metrics, kept.get(key, ()), found, strict=False):
+            for row, digest, part in zip(metrics, metadata.get(key, ()), found, strict=False):
                 if _digest(part) != digest:
                     raise _changed(folder / name, row)
         return History(metrics, episodes, last)
 
 
 class Journal:
-    """The history of one run while it is made, and where it is told: a folder, a display, callbacks."""
+    """The history of one run while it trains, and its outputs: a folder, a display, callbacks."""
 
     def __init__(
         self,
@@ -129,11 +129,11 @@ class Journal:
         return len(self.history.metrics) * self.task.settings.evaluation_period_steps
 
     def begin(self, step: int, stop: int, reward_min: float, **more: Any) -> None:
-        """The run goes on from here: what the tables tell beyond the checkpoint is dropped."""
+        """The run resumes here: rows in the tables beyond the checkpoint are dropped."""
         self.history.last = None
         self._pace, self._stop = Pace(step), stop
         self._row_at, self._row_step = time.monotonic(), step
-        self.set_status("running", step, reward_min, **more)  # before the table is another than an earlier end tells
+        self.set_status("running", step, reward_min, **more)  # before the table changes
         if self.folder is not None:
             self.folder.restore(self.history.metrics, self.history.episodes)
             self.write_best()
@@ -183,7 +183,7 @@ class Journal:
         self._row_at, self._row_step = now, step
         if row["evaluation_cut"]:
             limit = self.task.settings.evaluation_limit_steps
-            self.note(f"step {step:,}: {row['evaluation_cut']} evaluation episodes were cut at {limit:,} steps")
+            self.note(f"step {step:,}: {row['evaluation_cut']} evaluation episodes were stopped at {limit:,} steps")
         for callback in list(self._callbacks):
             try:
                 answer = callback.on_row(step, row)
@@ -192,7 +192,7 @@ class Journal:
                 continue
             if ends(answer) and self.ended_by is None and step < self._stop:
                 self.ended_by = name_of(callback)
-                self.note(f"step {step:,}: {self.ended_by} ends the run")
+                self.note(f"step {step:,}: stopped by {self.ended_by}")
         return is_regular
 
     def write_best(self) -> None:
@@ -207,7 +207,7 @@ class Journal:
     def note_lower_bound(self, reward_min: float) -> None:
         """Say which bound the rule has found."""
         found = self.task.lower_bound(reward_min)
-        self.note(f"lower_bound = {found:g}, by the paper's rule from the rewards of the warm-up")
+        self.note(f"lower_bound = {found:g}, from the warm-up rewards, by the paper's rule")
 
     def show(self, step: int, more: str = "", **table: Any) -> None:
         """Show where the run is."""
@@ -221,7 +221,7 @@ class Journal:
             "" if row is None else _summary(row),
         ]
         line = "  ".join(part for part in parts if part)
-        self.display.show(Moment(line, step / max(self._stop, 1), important=step >= self._stop, **table))
+        self.display.show(Progress(line, step / max(self._stop, 1), important=step >= self._stop, **table))
 
     def set_status(self, status: str, step: int, reward_min: float, message: str | None = None, **more: Any) -> None:
         """Write status.json."""
@@ -241,23 +241,23 @@ class Journal:
             return
         when = f"before step {step:,}" if diverged_at is None else f"at step {diverged_at:,}"
         last = self.history.rows[-1]["step"] if self.history.rows else None
-        kept = "" if last is None else f"; the rows up to step {int(last):,} are kept"
+        remaining = "" if last is None else f"; the rows up to step {int(last):,} are kept"
         raise TrainingDivergedError(
-            f"the loss became NaN or infinite {when}{kept}. Try a smaller learning_rate, or a gradient_norm_clip"
+            f"the loss became NaN or infinite {when}{remaining}. Try a smaller learning_rate, or a gradient_norm_clip"
         )
 
     @contextmanager
-    def telling_the_end(self, position: Any) -> Iterator[None]:
-        """While inside, the run goes on. However it ends, that is told. `position` has the step and reward_min.
+    def recording_status(self, position: Any) -> Iterator[None]:
+        """While inside, the run trains. However it ends, its status is recorded. `position` has step and reward_min.
 
-        `TrainingInterrupted` is raised by who was asked to stop.
+        `TrainingInterrupted` is raised by a loop that was asked to stop.
         """
         status, message = "failed", None
         try:
             yield
             status = "finished"
             if self.ended_by is not None and position.step < self._stop:
-                status, message = "ended", f"by {self.ended_by}"
+                status, message = "ended", f"stopped by {self.ended_by}"
         except TrainingInterrupted:
             status = "interrupted"
             raise
@@ -271,17 +271,19 @@ class Journal:
             self.display.close()
             known = len(self._left_out)
             try:
-                self.set_status(status, position.step, float(position.reward_min), message, **position.told())
+                self.set_status(status, position.step, float(position.reward_min), message, **position.status_fields())
             except ValueError:
-                # A full disk, most likely, which is already being told; it must not hide the first error.
+                # A full disk, most likely, which is already being reported; it must not hide the first error.
                 if status != "failed":
                     raise
-            self._tell_the_end(status)
+            self._report_end(status)
             if len(self._left_out) > known:
                 with suppress(ValueError):
-                    self.set_status(status, position.step, float(position.reward_min), message, **position.told())
+                    self.set_status(
+                        status, position.step, float(position.reward_min), message, **position.status_fields()
+                    )
 
-    def _tell_the_end(self, status: str) -> None:
+    def _report_end(self, status: str) -> None:
         for callback in list(self._callbacks):
             try:
                 callback.on_end(status)
@@ -289,15 +291,15 @@ class Journal:
                 self._leave_out(callback, f"the end: {error}")
 
     def _leave_out(self, callback: Callback, why: str) -> None:
-        """A tracker that failed hears nothing more; the run goes on."""
+        """A tracker that failed receives nothing more; the run continues."""
         self._callbacks.remove(callback)
         self._left_out.append(why)
         self.note(why)
 
 
 def interrupted(step: int, folder: RunFolder | None) -> TrainingInterrupted:
-    """What a loop raises that was asked to stop, once its state is kept."""
-    go_on = "call learn again to go on" if folder is None else "run the same command again to go on"
+    """What a loop raises when asked to stop, once its state is saved."""
+    go_on = "call learn again to resume" if folder is None else "run the same command again to resume"
     return TrainingInterrupted(f"stopped at step {step:,}; {go_on}")
 
 
@@ -315,7 +317,7 @@ def _read(path: Path, count: float, last_step: float = math.inf, lenient: bool =
 
 
 def _refuse_loss(folder: Path) -> None:
-    """The row of the end is gone. A run that goes on drops it; if one that has ended lacks it, it was removed."""
+    """The row of the end is gone. A resumed run drops it; if one that has ended lacks it, it was removed."""
     try:
         status = read_status(folder)
     except RunFolderError:
@@ -325,7 +327,7 @@ def _refuse_loss(folder: Path) -> None:
 
 def _changed(path: Path, row: Row) -> RunFolderError:
     return RunFolderError(
-        f"{path} was changed: what it tells of step {row['step']:,} is not what the run wrote; put the file back, or "
+        f"{path} was changed: what it says of step {row['step']:,} is not what the run wrote; put the file back, or "
         "start in a new folder"
     )
 

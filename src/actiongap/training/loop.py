@@ -1,8 +1,8 @@
 """Training in one process: the loop around the compiled program.
 
-A run is cut into calls of about half a second. Where it is cut changes nothing: everything that a step depends on is in
-the carry, or follows from the seed and the step. So a checkpoint may be taken after any call, and a run that is killed
-and started again goes on from it as if nothing had been.
+A run is split into calls of about half a second. Where it is split changes nothing: all that a step depends on is
+in the carry, or follows from the seed and the step. So a checkpoint may be taken after any call, and a killed run
+resumes from it as if nothing had happened.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LOST = "environment_lost"
 
 @dataclass
 class Training:
-    """Where a run is, with all that it takes to go on. `note` is what the user is to be told when it does."""
+    """The state of a run, with all that it needs to resume. `note` is shown to the user when it does."""
 
     step: int
     carry: AnyCarry
@@ -41,8 +41,8 @@ class Training:
     """The smallest reward of the warm-up, at most 0: as in the carry, but there also while a call uses that up."""
     note: str | None = None
 
-    def told(self) -> dict[str, Any]:
-        """What status.json tells beside the step."""
+    def status_fields(self) -> dict[str, Any]:
+        """What status.json has besides the step."""
         return {}
 
 
@@ -56,28 +56,28 @@ def load(task: Task, folder: str | Path) -> tuple[Training, History]:
     path = Path(folder) / CHECKPOINT
     if not checkpoint.exists(path):
         return start(task), History()
-    arrays, kept = checkpoint.read(path)
+    arrays, metadata = checkpoint.read(path)
     structure = task.program.structure()
-    if kept.get(_LOST):
+    if metadata.get(_LOST):
         structure = structure._replace(environment={})
-    history = History.read(Path(folder), kept)
-    history.best = best.from_checkpoint(arrays, kept, structure.learner.online, path)
-    carry, note = task.program.restore(checkpoint.arrange(arrays, structure, path), kept["step"])
-    return Training(kept["step"], carry, float(carry.reward_min), note), history
+    history = History.read(Path(folder), metadata)
+    history.best = best.from_checkpoint(arrays, metadata, structure.learner.online, path)
+    carry, note = task.program.restore(checkpoint.arrange(arrays, structure, path), metadata["step"])
+    return Training(metadata["step"], carry, float(carry.reward_min), note), history
 
 
 def save(task: Task, state: Training, history: History, folder: RunFolder, environment_lost: bool = False) -> None:
-    """Checkpoint the state. An environment that failed is left out: the run goes on with a new episode."""
+    """Checkpoint the state. An environment that failed is left out: the run resumes with a new episode."""
     exported = task.program.export(state.carry, not environment_lost)
     of_best, more = best.of_checkpoint(history.best)
-    kept = {"step": state.step, **history.digests(), **({_LOST: True} if environment_lost else {}), **of_best}
-    checkpoint.save(folder.checkpoint, exported, kept, more)
+    metadata = {"step": state.step, **history.digests(), **({_LOST: True} if environment_lost else {}), **of_best}
+    checkpoint.save(folder.checkpoint, exported, metadata, more)
 
 
 def run(task: Task, state: Training, stop: int, journal: Journal, checkpoint_seconds: float = 60.0) -> None:
-    """Go on from `state`, which is changed in place, until step `stop`."""
+    """Continue from `state`, which is changed in place, until step `stop`."""
     folder = journal.folder
-    with journal.telling_the_end(state):
+    with journal.recording_status(state):
         with stop_on_signals() as stop_asked:
             try:
                 _run(task, state, stop, journal, checkpoint_seconds, stop_asked)

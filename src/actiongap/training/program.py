@@ -1,4 +1,4 @@
-"""What all ways of training have in common: the functions that a run is cut into."""
+"""What all ways of training have in common: the functions that a run consists of."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Step = Any
 """An int32 number of an environment step. A plain int is compiled for once more."""
 
 NetworkBuilder = Callable[[tuple[int, ...], Any, int, Array], Any]
-"""A network of one's own: (observation shape, its dtype, number of actions, key) -> a module, [B, ...] -> [B, A]."""
+"""A custom network: (observation shape, its dtype, number of actions, key) -> a module, [B, ...] -> [B, A]."""
 
 _MEASURED_BATCHES = 16
 
@@ -130,7 +130,7 @@ def _check_network(learner: Learner, environment: _Described) -> None:
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"the network fails on a batch of observations, {list(seen.shape)} ({str(error).splitlines()[0]}).\n"
-            "It must take [B, ...] and give [B, A]: jax.vmap makes that of a network of one observation"
+            "It must take [B, ...] and give [B, A]: jax.vmap turns a network of one observation into that"
         ) from error
     wanted = (batch, environment.num_actions)
     if getattr(q, "shape", None) != wanted or not jnp.issubdtype(q.dtype, jnp.floating):

@@ -1,4 +1,4 @@
-"""A Ray cluster to work on: one that is there already, or one started here for the purpose.
+"""A Ray cluster to work on: an existing one, or one started here for the purpose.
 
 A cluster that is started here listens on 127.0.0.1 only. Ray replaces that address by one that other machines reach,
 and opens its ports to all of them, unless it believes that it cannot be a cluster: the switch for that is set while it
@@ -104,14 +104,14 @@ def connect(address: str | None, cpus: int | None = None, dashboard: bool = Fals
 
 
 def is_lost() -> bool:
-    """Whether a process has ended that the cluster started here cannot do without. Of others, Ray tells by itself."""
+    """Whether a process has ended that the cluster started here cannot do without. Ray reports the others itself."""
     return any(process.poll() is not None for process in _vital_processes())
 
 
 def refuse_loss() -> None:
     """Raise where Ray is gone. It would itself end this process a minute later, with all that it holds."""
     if is_lost():
-        raise ClusterLostError("Ray itself ended (its control store or its node), and all actors with it")
+        raise ClusterLostError("Ray itself ended (its control store or its node), along with all actors")
 
 
 def _node() -> Any:
@@ -137,7 +137,7 @@ def _end_processes() -> None:
 
 
 def _silence() -> None:
-    """Have Ray not print what its processes wrote at their end, screens of it: what matters is told here."""
+    """Have Ray not print what its processes wrote at their end, screens of it: what matters is reported here."""
     from ray._private import worker
 
     if hasattr(worker, "print_to_stdstream"):

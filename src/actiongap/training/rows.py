@@ -10,8 +10,7 @@ import numpy as np
 
 from actiongap.training.evaluation import Episodes
 from actiongap.training.program import Totals
-
-Row = dict[str, Any]
+from actiongap.training.tables import Row
 
 
 def evaluation(step: int, played: Episodes) -> Row:

@@ -1,6 +1,6 @@
-"""A run's folder tells everything about the run.
+"""A run's folder holds everything about the run.
 
-settings.json   what was asked for: environment, algorithm, the operator's numbers, settings, seed; versions, command
+settings.json   what was requested: environment, algorithm, the operator's numbers, settings, seed; versions, command
 status.json     running, finished, ended (by a callback), interrupted, diverged or failed; how many steps; the bound Q_l
                 if it was found
 metrics.csv     a row per evaluation; only what is deterministic, so that a resumed run's file is the same bit for bit
@@ -8,7 +8,7 @@ episodes.csv    a row per episode of an evaluation; deterministic too
 timing.csv      a row per evaluation: wall-clock time and speed
 checkpoint      all of the training state (see checkpoint.py), and the one before it
 best            the network of the best evaluation, where that is asked for (see best.py)
-trackers.json   what each tracker's package calls the run
+trackers.json   the id that each tracker's package gave the run
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class RunFolder:
         """Make the folder, or take up the run that is in it. Refused where it holds something else.
 
         `identity` has the keys environment, game, algorithm, operator, schedule, settings and seed, and
-        operator_functions where the operator is one's own. A folder whose run never came to a row or a checkpoint holds
+        operator_functions if the operator is custom. A folder whose run never came to a row or a checkpoint holds
         nothing yet.
         """
         self.path = Path(path)
@@ -67,7 +67,7 @@ class RunFolder:
             if not os.path.lexists(self.path / "settings.json"):
                 if has_begun(self.path):
                     raise RunFolderError(
-                        f"{self.path} holds a run without its settings.json: put that back, or name a new folder"
+                        f"{self.path} holds a run without its settings.json: put it back, or choose a new folder"
                     )
                 self._refuse_foreign_files()
                 self._write_json("settings.json", {**self._identity, **_provenance(command)})
@@ -94,12 +94,12 @@ class RunFolder:
             timing = tables.read(self.path / "timing.csv")
         except FileError:
             timing = []  # how long something took never stands in the way
-        kept = {
+        tables_of_run = {
             "metrics.csv": metrics,
             "episodes.csv": episodes,
             "timing.csv": [r for r in timing if r["step"] <= last],
         }
-        for name, rows in kept.items():
+        for name, rows in tables_of_run.items():
             self._guard(name, tables.rewrite, rows)
 
     def add(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -141,7 +141,7 @@ class RunFolder:
         foreign = sorted(entry.name for entry in self.path.iterdir() if entry.name not in _OURS)
         if foreign:
             raise RunFolderError(
-                f"{self.path} holds no run, but other files ({', '.join(foreign[:3])}): name a new or an empty folder"
+                f"{self.path} holds no run, but other files ({', '.join(foreign[:3])}): choose a new or an empty folder"
             )
 
 
@@ -157,22 +157,22 @@ def refuse_other_settings(folder: str | Path, identity: Mapping[str, Any]) -> No
     differences = _differences({key: before.get(key) for key in _IDENTITY}, now)
     if differences:
         raise RunFolderError(
-            f"{folder} holds a run with other settings ({'; '.join(differences)}): name another folder, "
-            "or ask for the same settings to go on with it"
+            f"{folder} holds a run with other settings ({'; '.join(differences)}): choose another folder, "
+            "or use the same settings to resume it"
         )
 
 
 def read_settings(folder: str | Path) -> dict[str, Any]:
     """What the run was asked to do. What came later is as it was before: see `settings.complete`."""
-    kept = _read_json(Path(folder) / "settings.json", "the folder of a run")
+    record = _read_json(Path(folder) / "settings.json", "the folder of a run")
     for name in ("settings", "operator"):
-        if not isinstance(kept.get(name, {}), dict):
-            raise RunFolderError(f"{Path(folder) / 'settings.json'}: its {name} is no JSON object")
-    return _complete(kept)
+        if not isinstance(record.get(name, {}), dict):
+            raise RunFolderError(f"{Path(folder) / 'settings.json'}: its {name} is not a JSON object")
+    return _complete(record)
 
 
 def _complete(record: dict[str, Any]) -> dict[str, Any]:
-    """The record with what an older version could not tell, as it was then."""
+    """The record with what an older version did not store, as it was then."""
     completed = dict(record)
     if "settings" in record:
         completed["settings"] = complete(record["settings"])
@@ -190,15 +190,15 @@ def read_status(folder: str | Path) -> dict[str, Any]:
 
 
 def refuse_changed_metrics(folder: str | Path, status: Mapping[str, Any]) -> None:
-    """Raise where metrics.csv is not what the run wrote, if its status, as `read_status` gave it, tells that."""
+    """Raise where metrics.csv is not what the run wrote, if its status, from `read_status`, has a checksum."""
     path = Path(folder) / "metrics.csv"
-    told = status.get(_METRICS_CHECKSUM)
-    if told is None or told == tables.checksum(path):
+    expected = status.get(_METRICS_CHECKSUM)
+    if expected is None or expected == tables.checksum(path):
         return
     if read_status(folder) == status:  # else the run has just been gone on with
         raise RunFolderError(
-            f"{path} was changed since the run wrote it: put it back, or remove the folder and make the run again; if "
-            f"the change was meant, remove `{_METRICS_CHECKSUM}` and `{files.CHECKSUM}` from its status.json"
+            f"{path} was changed since the run wrote it: put it back, or remove the folder and train the run again; if "
+            f"the change was intended, remove `{_METRICS_CHECKSUM}` and `{files.CHECKSUM}` from its status.json"
         )
 
 
@@ -269,7 +269,7 @@ def _take_lock(folder: Path) -> lock.Lock:
         return lock.take(folder / "lock")
     except lock.HeldError:
         raise RunFolderBusyError(
-            f"another process is running in {folder}: wait for it, or name another folder"
+            f"another process is running in {folder}: wait for it, or choose another folder"
         ) from None
     except OSError as error:
         raise RunFolderError(f"cannot write to the folder {folder}: {error.strerror or error}") from error

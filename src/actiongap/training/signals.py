@@ -1,4 +1,4 @@
-"""Ctrl-C and termination: a wish to stop that a loop looks at between its calls; during imports, an end at once."""
+"""Ctrl-C and termination: a request to stop that a loop checks between its calls; during imports, an immediate end."""
 
 from __future__ import annotations
 

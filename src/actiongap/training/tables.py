@@ -1,4 +1,4 @@
-"""A run's tables: metrics.csv, episodes.csv and timing.csv. This is all that reads or writes them.
+"""A run's tables: metrics.csv, episodes.csv and timing.csv. Only this module reads and writes them.
 
 A table has a header with a column `step`, then a line of numbers for each row; an empty cell is None. A line without
 its end is no row yet: the process may have been killed while it wrote it.
@@ -132,7 +132,7 @@ def _checksum(content: bytes) -> str:
 def _row(path: Path, number: int, names: Sequence[str], line: str) -> Row:
     cells = line.split(",")
     if len(cells) != len(names):
-        raise TableError(f"{path}, line {number}: {len(cells)} cells in place of {len(names)}")
+        raise TableError(f"{path}, line {number}: {len(cells)} cells instead of {len(names)}")
     row = {name: _number(path, number, name, cell) for name, cell in zip(names, cells, strict=True)}
     if type(row["step"]) is not int or row["step"] < 0:
         raise TableError(f"{path}, line {number}: the step is {row['step']!r}; it must be a whole number")
@@ -146,7 +146,7 @@ def _number(path: Path, number: int, name: str, cell: str) -> int | float | None
         return int(cell) if len(cell) <= 19 else float(cell)
     if _DECIMAL.fullmatch(cell):
         return float(cell)
-    raise TableError(f"{path}, line {number}: {name} is {cell[:40]!r}, which is no number")
+    raise TableError(f"{path}, line {number}: {name} is {cell[:40]!r}, which is not a number")
 
 
 def _text(path: Path, line: bytes, number: int) -> str:

@@ -1,6 +1,6 @@
-"""What is to be learned: an environment, settings, an operator or a schedule of them, a seed.
+"""What is trained: an environment, settings, an operator or a schedule of them, a seed.
 
-A `Task` is made in one place, from what a user gives (`make`) or from what a run's folder tells (`from_record`). It is
+A `Task` is made in one place, from a user's arguments (`make`) or from a run's folder (`from_record`). It is
 also the only place that applies the paper's rule for the lower bound:
 
     Q_l = R_min (1 - gamma^H) / (1 - gamma),   R_min the smallest reward of the warm-up, at most 0; H the time limit
@@ -139,7 +139,7 @@ def split(overrides: Mapping[str, Any], numbers: Collection[str] = Operator._fie
             owner = parts.apex
         owner[name] = value
     if parts.apex and "apex" not in parts.apex:
-        raise ValueError(f"{', '.join(parts.apex)}: this is Ape-X's; name its preset too, apex=paper or apex=horgan")
+        raise ValueError(f"{', '.join(parts.apex)}: only for Ape-X; give its preset too, apex=paper or apex=horgan")
     return parts
 
 
@@ -149,7 +149,7 @@ def make(
     seed: int = 0,
     overrides: Mapping[str, Any] | None = None,
 ) -> Task:
-    """The task of a named algorithm, of an operator, or of a function that is one's own, on an environment."""
+    """The task of a named algorithm, of an operator, or of your own function, on an environment."""
     made = envs.make(environment)
     if is_name(algorithm):
         algorithm = custom_operators.from_name(str(algorithm))
@@ -180,7 +180,7 @@ def from_record(
     optimiser: optax.GradientTransformation | None = None,
     operator: Any = None,
 ) -> Task:
-    """The task that settings.json tells of. What is a user's own, environment, network or optimiser, is given again;
+    """The task recorded in settings.json. The user's own environment, network or optimiser is passed again;
     an operator, too, where it cannot be imported."""
     _refuse_incomplete(record)
     name = record["environment"]
@@ -208,10 +208,10 @@ def _refuse_incomplete(record: Mapping[str, Any]) -> None:
     }
     for key, kind in kinds.items():
         if not isinstance(record.get(key), kind):
-            raise RunFolderError(f"it does not tell the {key} of the run")
+            raise RunFolderError(f"`{key}` is missing or of the wrong type")
     functions = record.get("operator_functions", {})
     if not isinstance(functions, dict) or not all(isinstance(name, str) for name in functions.values()):
-        raise RunFolderError("it does not tell the names of the operator's functions")
+        raise RunFolderError("`operator_functions` must hold the names of the operator's functions")
     if functions and ("gap_term" not in functions or functions.keys() - set(Functions._fields)):
         raise RunFolderError(
             f"an operator has no functions {', '.join(functions)}; it has: {', '.join(Functions._fields)}"
@@ -221,7 +221,7 @@ def _refuse_incomplete(record: Mapping[str, Any]) -> None:
         raise RunFolderError(f"an operator has no number {unknown[0]!r}; it has: {', '.join(Operator._fields)}")
     for name, value in record["operator"].items():
         if not isinstance(value, int | float) and value not in ("inf", "-inf", _BY_RULE):
-            raise RunFolderError(f"the operator's {name} is {value!r}, which is no number")
+            raise RunFolderError(f"the operator's {name} is {value!r}, which is not a number")
 
 
 def check_seed(seed: Any) -> int:
@@ -232,7 +232,7 @@ def check_seed(seed: Any) -> int:
 
 
 def describe_environment(environment: Environment) -> str:
-    """The environment with all of its options, as settings.json tells it."""
+    """The environment with all of its options, as recorded in settings.json."""
     return describe(environment.game if isinstance(environment, GameEnvironment) else environment)
 
 
@@ -247,9 +247,7 @@ def _operator_of(record: Mapping[str, Any], given: Any) -> tuple[Operator, bool]
         except custom_operators.NotImportableError as error:
             raise RunFolderError(f"{error}; or give it as Agent.load(folder, operator=...)") from None
     if given is not None:
-        raise RunFolderError(
-            f"the run is of {record['algorithm']}, which is no operator of one's own: leave operator out"
-        )
+        raise RunFolderError(f"the run is of {record['algorithm']}, which is not a custom operator: leave operator out")
     by_rule = numbers["lower_bound"] == _BY_RULE
     if by_rule:
         numbers["lower_bound"] = 0.0
@@ -265,23 +263,23 @@ def _names_of_numbers(algorithm: str | Operator) -> set[str]:
     own = algorithm._fields if _is_own(algorithm) else ()
     taken = {*own} & {*settings_module.NAMES, *(field.name for field in dataclasses.fields(ApexSettings)), "apex"}
     if taken:
-        raise ValueError(f"{', '.join(sorted(taken))}: a setting is called so; give the operator's number another name")
+        raise ValueError(f"{', '.join(sorted(taken))}: that is the name of a setting; rename the operator's number")
     return {*Operator._fields, *own}
 
 
 def _check_own(operator: Any, settings: Settings, by_apex: bool) -> None:
     """Refuse what cannot be compiled, and what has no meaning with these settings."""
     if settings.double and operator.functions.value is not None:
-        raise ValueError(f"double is True and {operator.name} has a state value of its own: set double to False")
+        raise ValueError(f"double is True and {operator.name} has its own state value: set double to False")
     if by_apex and not custom_operators.is_importable(operator.functions):
-        raise ValueError(f"{operator.name} cannot be imported by Ape-X's processes: put it into a module of its own")
+        raise ValueError(f"{operator.name} cannot be imported by Ape-X's processes: put it in its own module")
     rows = jax.ShapeDtypeStruct((2, 3), np.float32)
     try:
         jax.eval_shape(lambda of, q: (of.gap_term(q), of.kept(q)), schedules.as_arrays(operator), rows)
     except jax.errors.JAXTypeError as error:
         raise ValueError(
             f"{operator.name} cannot be compiled: write it in arithmetic and in functions of array_namespace(q), "
-            f"without NumPy's and without `if` on values ({str(error).splitlines()[0]})"
+            f"without NumPy functions and without `if` on values ({str(error).splitlines()[0]})"
         ) from None
 
 
@@ -294,8 +292,8 @@ def _operator(
     if isinstance(algorithm, Operator):
         if type(algorithm) is not Operator:
             raise ValueError(
-                f"{type(algorithm).__name__} is a subclass of Operator, whose formula a run could not tell: an "
-                "operator of one's own is a function, operators.custom(function)"
+                f"{type(algorithm).__name__} is a subclass of Operator, whose formula a run cannot record: a "
+                "custom operator is a function, operators.custom(function)"
             )
         name = next((name for name, member in operators.FAMILY.items() if member == algorithm), _CUSTOM)
         return name, algorithm.replace(**numbers), False
@@ -317,8 +315,8 @@ def _note_on_bound(algorithm: str | Operator, environment: Environment, numbers:
     if catalogue.clipped_numbers(environment.name, "clip_al"):
         return None
     return (
-        f"lower_bound = {algorithm.lower_bound:g}, as the operator has it. With the algorithm's name instead of an "
-        "operator, the paper's rule finds it from the rewards"
+        f"lower_bound = {algorithm.lower_bound:g}, as in the operator. Given the algorithm's name instead of an "
+        "operator, the paper's rule sets it from the rewards"
     )
 
 
@@ -343,7 +341,7 @@ def _settings(
     settings = settings_module.override(settings_module.defaults(environment.name), given)
     if isinstance(environment, GameEnvironment) and settings.num_envs != 1:
         raise ValueError(
-            f"num_envs is {settings.num_envs}; the game {environment.name} is trained inside of one program, with "
+            f"num_envs is {settings.num_envs}; the game {environment.name} is trained inside one program, with "
             "num_envs 1. More are for Gymnasium environments"
         )
     if native not in (None, settings.num_envs):
@@ -351,9 +349,9 @@ def _settings(
             f"num_envs is {settings.num_envs}; {environment.name} is a vector of {native}: leave num_envs out"
         )
     if settings.network == _CUSTOM and build_network is None:
-        raise ValueError("the network is one's own: give the function that builds it, as network=...")
+        raise ValueError("the network is custom: pass the function that builds it, as network=...")
     if settings.optimiser == _CUSTOM and optimiser is None:
-        raise ValueError("the optimiser is one's own: give the optax.GradientTransformation, as optimiser=...")
+        raise ValueError("the optimiser is custom: pass the optax.GradientTransformation, as optimiser=...")
     return settings, build_network, optimiser
 
 
@@ -363,10 +361,10 @@ def _split_schedules(numbers: dict[str, Any], may_change: Sequence[str]) -> tupl
     for name, value in scheduled.items():
         if name not in may_change or len(value) != 3 or not all(map(_is_finite_number, value)):
             allowed = ", ".join(may_change)
-            raise ValueError(f"{name} is {value!r}; {allowed} may be (start, end, steps), all others are numbers")
+            raise ValueError(f"{name} is {value!r}; {allowed} may be (start, end, steps), all others must be numbers")
     lengths = {value[2] for value in scheduled.values()}
     if len(lengths) > 1:
-        raise ValueError(f"the schedules last {sorted(lengths)} steps; they must all last equally long")
+        raise ValueError(f"the schedules last {sorted(lengths)} steps; they must all have the same length")
     start = {name: value[0] if name in scheduled else value for name, value in numbers.items()}
     return start, {name: value[1] for name, value in scheduled.items()}, int(max(lengths, default=1))
 

@@ -1,8 +1,8 @@
-"""Trackers: callbacks that hand a run's rows to a package that draws them. And how a callback is found by its name.
+"""Trackers: callbacks that log a run's rows to another package. And how a callback is found by its name.
 
-A tracker is made of the run's folder, which tells all that it needs to know, and does nothing before the first row. It
-keeps in the folder's trackers.json which of the package's runs is this one, so that a run that is started again goes on
-there. It only reads: the run is the same to the bit without it. One that fails is left out, and the run goes on.
+A tracker is made from the run's folder, which has all it needs, and does nothing before the first row. It stores the
+package's id of the run in the folder's trackers.json, so that a resumed run continues there. It only reads: the run is
+the same to the bit without it. One that fails is left out, and the run continues.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class Tracker:
         self._is_open = False
 
     def on_row(self, step: int, row: Mapping[str, Any]) -> None:
-        numbers = {name: float(value) for name, value in row.items() if name != "step" and value is not None}
+        metrics = {name: float(value) for name, value in row.items() if name != "step" and value is not None}
         with self._failing():
             if not self._is_open:
                 self.open(step)
                 self._is_open = True
-            self.log(step, numbers)
+            self.log(step, metrics)
 
     def on_end(self, status: str) -> None:
         if self._is_open:
@@ -59,7 +59,7 @@ class Tracker:
         """Begin, or go on from this step."""
         raise NotImplementedError
 
-    def log(self, step: int, numbers: Mapping[str, float]) -> None:
+    def log(self, step: int, metrics: Mapping[str, float]) -> None:
         """Hand on one row."""
         raise NotImplementedError
 
@@ -93,7 +93,7 @@ class Tracker:
         try:
             yield
         except Exception as error:
-            raise TrackerFailedError(f"{self.name} failed, and is left out: {_in_a_line(error)}") from error
+            raise TrackerFailedError(f"{self.name} failed and is left out: {_in_a_line(error)}") from error
 
 
 class TensorBoard(Tracker):
@@ -102,13 +102,13 @@ class TensorBoard(Tracker):
     name, module = "tensorboard", "tensorboardX"
 
     def open(self, step: int) -> None:
-        # What was written at or past this step, before the run was cut, is not shown. The step is in the file's name:
-        # by itself that has only the second, and a run that goes on within the same one would write over the first.
+        # Rows at or past this step from before an interruption are not shown. The step is in the file's name: by
+        # default that has only the second, and a run resumed within the same second would overwrite the file.
         folder = str(self.folder / self.name)
         self._writer = self.package.SummaryWriter(folder, purge_step=step, filename_suffix=f".{step:012}")
 
-    def log(self, step: int, numbers: Mapping[str, float]) -> None:
-        for name, value in numbers.items():
+    def log(self, step: int, metrics: Mapping[str, float]) -> None:
+        for name, value in metrics.items():
             self._writer.add_scalar(name, value, step)
         self._writer.flush()
 
@@ -143,9 +143,9 @@ class WeightsAndBiases(Tracker):
         taken = inspect.signature(self.package.init).parameters
         self._run = self.package.init(**{name: value for name, value in wanted.items() if name in taken})
 
-    def log(self, step: int, numbers: Mapping[str, float]) -> None:
-        # A row that it has already, from before the run was cut, is the same, and left out by it.
-        self._run.log(dict(numbers), step=step)
+    def log(self, step: int, metrics: Mapping[str, float]) -> None:
+        # A row that it has already, from before the run was interrupted, is the same, and left out by it.
+        self._run.log(dict(metrics), step=step)
 
     def close(self, status: str) -> None:
         summary: Any = getattr(self._run, "summary", None)
@@ -171,10 +171,10 @@ class MLflow(Tracker):
             self._client.log_batch(known_as, params=parameters)
         self._run_id: str = known_as
 
-    def log(self, step: int, numbers: Mapping[str, float]) -> None:
+    def log(self, step: int, metrics: Mapping[str, float]) -> None:
         now = round(time.time() * 1000)
-        metrics = [self.package.entities.Metric(name, value, now, step) for name, value in numbers.items()]
-        self._client.log_batch(self._run_id, metrics=metrics)
+        logged = [self.package.entities.Metric(name, value, now, step) for name, value in metrics.items()]
+        self._client.log_batch(self._run_id, metrics=logged)
 
     def close(self, status: str) -> None:
         self._client.set_tag(self._run_id, "status", status)
@@ -204,7 +204,7 @@ def by_name(name: str, folder: str | Path) -> Callback:
     made = _maker(name)(Path(folder))
     if not all(callable(getattr(made, each, None)) for each in ("on_row", "on_end")):
         raise ValueError(
-            f"{name} made {made!r}, which is no callback: it must have on_row(step, row) and on_end(status)"
+            f"{name} made {made!r}, which is not a callback: it must have on_row(step, row) and on_end(status)"
         )
     return made
 
@@ -217,7 +217,7 @@ def refuse_unusable(name: str) -> None:
 
 
 def prepare(name: str) -> None:
-    """What is to be done once before several runs that are told to this callback begin at the same time."""
+    """What to do once before several runs with this callback start at the same time."""
     if name == MLflow.name:
         try:
             _mlflow_experiment(_import(MLflow.name, MLflow.module))
@@ -230,12 +230,12 @@ def _maker(name: str) -> Any:
         return BUILT_IN[name]
     if not is_name(name):
         raise ValueError(
-            f"there is no tracker {name!r}: there are {', '.join(BUILT_IN)}; one's own is module:attribute"
+            f"there is no tracker {name!r}: there are {', '.join(BUILT_IN)}; a custom one is module:attribute"
         )
     found: Callable[..., Any] = import_by_name(name)
     if not callable(found):
         raise ValueError(
-            f"{name} is {found!r}; it must be a class or a function that makes a callback of a run's folder"
+            f"{name} is {found!r}; it must be a class or a function that makes a callback from a run's folder"
         )
     return found
 

@@ -65,7 +65,7 @@ def test_its_agent_holds_a_network_and_no_replay(run: Path) -> None:
     assert agent._training is None
     assert len(agent.evaluate(episodes=2).returns) == 2
     assert agent._training is None
-    with pytest.raises(ValueError, match="kept by the folder given to learn"):
+    with pytest.raises(ValueError, match="saved in the folder passed to learn"):
         agent.save(run.parent / "copy")
 
 
@@ -73,7 +73,7 @@ def test_it_goes_on_from_its_checkpoint_with_its_replay(run: Path, capfd: pytest
     agent = Agent.load(run)
     agent.learn(50, out=run, progress=False)
     told = capfd.readouterr().err
-    assert f"going on from step {STOP}" in told
+    assert f"resuming from step {STOP}" in told
     assert "transitions from the checkpoint" in told
     assert agent.step == 900
     assert [row["step"] for row in agent.rows] == list(range(0, 901, 150))
@@ -141,7 +141,7 @@ def test_the_best_network_is_kept_and_restored(tmp_path: Path) -> None:
     assert agent.step == next(row["step"] for row in regular if row["evaluation_return"] == highest)
     played = agent.evaluate(agent.settings.evaluation_episodes)
     assert float(np.mean(played.returns)) == pytest.approx(highest)
-    with pytest.raises(ValueError, match="without what it takes to learn"):
+    with pytest.raises(ValueError, match="without the state needed to learn"):
         agent.learn(10, out=folder, progress=False)
 
     # As if a kill had lost the checkpoint of a better row: the run would never come to the same network again.

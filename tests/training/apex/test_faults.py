@@ -92,7 +92,7 @@ def test_an_actor_that_fails_again_and_again_stops_the_run_with_its_error(
 ) -> None:
     # Code that is only here must travel to the actors by value.
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    with pytest.raises(MemberFailedError, match=rf"actor \d failed 3 times, the last time by {told}"):
+    with pytest.raises(MemberFailedError, match=rf"actor \d failed 3 times, the last time: {told}"):
         tiny.train(tmp_path, 50_000, environment=lambda: Breaks(when), max_restarts=2)
     status = read_status(tmp_path)
     assert status["status"] == "failed"
@@ -153,7 +153,7 @@ def test_a_killed_driver_leaves_nothing_behind_and_the_same_command_goes_on(tmp_
     stop = kept["step"] + 1_000
     second = subprocess.run([*command, str(stop)], env=variables, capture_output=True, text=True, timeout=PATIENCE_S)
     assert second.returncode == 0, second.stderr
-    assert f"going on from step {kept['step']:,}" in second.stderr
+    assert f"resuming from step {kept['step']:,}" in second.stderr
     assert "shard 0 has" in second.stderr
     after = checkpoint.load_metadata(folder / "checkpoint")
     assert (after["starts"], after["step"]) == (2, stop)

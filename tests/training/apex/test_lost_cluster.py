@@ -163,11 +163,11 @@ def test_an_environment_that_is_wrong_or_hangs_is_named(how: str, said: str, tmp
     done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 1, done.stderr
     last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("actiongap: actor 0 failed 1 times, the last time by "), done.stderr
+    assert last.startswith("actiongap: actor 0 failed 1 times, the last time: "), done.stderr
     assert said in last
     if how == "hang":
         assert "actor 0 has not answered for " in done.stderr
-        assert "; at 90 s it is started again" in done.stderr
+        assert "; at 90 s it is restarted" in done.stderr
     assert read_status(tmp_path / "run")["status"] == "failed"
 
 

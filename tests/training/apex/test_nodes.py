@@ -41,4 +41,4 @@ def test_a_run_goes_on_with_what_is_left_when_a_node_is_lost(
     assert [row["step"] for row in tables.read(tmp_path / "metrics.csv")] == list(range(0, 5_001, 1_000))
     restarts = read_status(tmp_path)["restarts"]
     assert sum(name.startswith("actor") for name in restarts) == 2
-    assert "it is started again" in capfd.readouterr().err
+    assert "it is restarted" in capfd.readouterr().err

@@ -65,8 +65,8 @@ def test_blocks_hold_the_same_transitions_as_the_replay_of_one_process(n: int) -
         recorder.add(observation, action, moved)
         observation = moved.observation
         if step % 7 == 6:
-            shard.insert(recorder.cut())
-    shard.insert(recorder.cut())
+            shard.insert(recorder.take_block())
+    shard.insert(recorder.take_block())
 
     def told(batch: object) -> set[tuple[float, ...]]:
         columns = [np.asarray(column).reshape(20_000, -1) for column in batch[:5]]  # type: ignore[index]
@@ -106,7 +106,7 @@ def test_stacked_observations_come_back_whole_from_single_frames() -> None:
         recorder.add(observation, np.array([step % 5]), moved)
         observation = start
         if step % 10 == 9:
-            block = recorder.cut()
+            block = recorder.take_block()
             assert block is not None
             assert block.frames.shape[1:] == (2, 2)
             assert len(block.frames) < 2 * len(block.first) + 2 * stack  # frames are not repeated
@@ -124,7 +124,7 @@ def full_shard(exponents: tuple[float, float] | None, capacity: int = 60) -> Sha
         observation = world.observe()
         recorder.add(observation, np.array([0, 1]), world.step())
         if step % 5 == 4:
-            block = recorder.cut()
+            block = recorder.take_block()
             assert block is not None
             shard.insert(block._replace(td_error=np.full(len(block.first), step, np.float32)))
     return shard
@@ -170,7 +170,7 @@ def test_a_saved_shard_goes_on_as_it_would_have(exponents: tuple[float, float] |
     recorder, world = Recorder(2, 2, GAMMA), Numbered(2, 2)
     for _ in range(20):
         recorder.add(world.observe(), np.array([0, 1]), world.step())
-    block = recorder.cut()
+    block = recorder.take_block()
     assert shard.insert(block) == again.insert(block)
     np.testing.assert_array_equal(shard.sample(1, 50).observation, again.sample(1, 50).observation)
 

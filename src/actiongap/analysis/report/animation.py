@@ -1,4 +1,4 @@
-"""The best agent at play, as an animation small enough to live inside a page."""
+"""The best agent playing, as an animation small enough to embed in a page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FRAMES_PER_SECOND = 15.0
 
 
 def write(comparison: Comparison, path: Path) -> str:
-    """Let the best agent that was kept play, and write what it did. Returns one line that tells what is to be seen.
+    """Let the best saved agent play, and write the animation. Returns a one-line caption.
 
     Raises ValueError where there is no such agent, with the reason.
     """

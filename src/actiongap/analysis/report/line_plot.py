@@ -32,7 +32,7 @@ def line_plot(
     share: bool = False,
     diagonal: bool = False,
 ) -> dict[str, Any]:
-    """The plot in the units of the picture. `share`: y is from 0 to 1, told in percent. `diagonal`: both axes alike."""
+    """The plot in picture units. `share`: y is from 0 to 1, shown in percent. `diagonal`: both axes alike."""
     every_x = np.concatenate([each.x for each in series])
     every_y = np.concatenate([each.y for each in series])
     x_range, y_range = _range(every_x, log_x), (0.0, 1.0) if share else _range(every_y)

@@ -1,6 +1,6 @@
-"""The report while runs go on: made anew when their files have changed, and not sooner than it pays.
+"""The report while runs train: rebuilt when their files have changed, but not too often.
 
-Nothing is written. Whatever the folders hold, there is a page: one that cannot be the report says why.
+Nothing is written. Whatever the folders hold, there is a page: without a report, it says why.
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ def _look(folders: Sequence[Path]) -> tuple[list[Run], str]:
         found, problem = find(folders), ""
     except (ValueError, OSError) as error:
         found, problem = [], str(error)
-    told = [(str(run.path), run.status, run.step, run.wanted_steps, run.problem) for run in found]
+    states = [(str(run.path), run.status, run.step, run.wanted_steps, run.problem) for run in found]
     paths = [run.path / name for run in found for name in _READ]
     paths += [folder / experiment_file.NAME for folder in folders]
-    content = repr((problem, told, list(map(_state, paths))))
+    content = repr((problem, states, list(map(_state, paths))))
     return found, hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()[:16]
 
 
@@ -93,7 +93,7 @@ def _summary(runs: Sequence[Run]) -> str:
 
 
 def _progress(runs: Sequence[Run]) -> PageTable:
-    """A row for each run that goes on, as far as its last evaluation tells."""
+    """A row for each running run, as of its last evaluation."""
     rows = []
     for run in runs:
         if run.status != "running":

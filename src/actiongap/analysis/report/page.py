@@ -1,4 +1,4 @@
-"""The report: one self-contained page, and beside it the same numbers as files.
+"""The report: one self-contained page, and the same results as files next to it.
 
 The page asks nothing of the network. Its charts are drawn by a small script of its own: a plotting library would add
 megabytes to each report for what a few curves need. Its parts are templates of Jinja2, which escapes every text.
@@ -26,7 +26,7 @@ PAGE = "index.html"
 
 
 class LiveStatus(NamedTuple):
-    """What a page that is served tells beside the report: where the runs are, and the stamp of what it was made of."""
+    """What a served page shows besides the report: the progress of the runs, and the stamp of its sources."""
 
     stamp: str
     summary: str
@@ -36,7 +36,7 @@ class LiveStatus(NamedTuple):
 def write(comparison: Comparison, out: Path, checks: Sequence[Any] = (), gif: bool = True) -> Path:
     """Write the page, tables and figures into the folder `out`. Returns the page.
 
-    `checks` are records with name, environment, holds (None where it cannot be told) and detail.
+    `checks` are records with name, environment, holds (None if inconclusive) and detail.
     """
     out = Path(out)
     out.mkdir(parents=True, exist_ok=True)
@@ -126,7 +126,7 @@ def _facts(comparison: Comparison) -> str:
 
 
 def _check(check: Any) -> dict[str, str]:
-    words = {True: ("holds", "yes", "✓"), False: ("does not hold", "no", "✗"), None: ("cannot tell", "unknown", "?")}
+    words = {True: ("holds", "yes", "✓"), False: ("does not hold", "no", "✗"), None: ("inconclusive", "unknown", "?")}
     content = check if isinstance(check, Mapping) else vars(check)
     word, kind, sign = words[content["holds"]]
     return {

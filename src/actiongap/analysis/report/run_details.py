@@ -1,4 +1,4 @@
-"""The page's account of the runs: what they were asked to do, with which versions, and how each ended."""
+"""The page's section on the runs: their settings and versions, and how each ended."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def settings_of(comparison: Comparison) -> dict[str, Any] | None:
     known = [run for run in comparison.runs if run.settings.get("settings")]
     if not known:
         return None
-    names = list(dict.fromkeys(name for run in known for name in run.numbers))
-    shared = [name for name in names if len({repr(run.numbers.get(name)) for run in known}) == 1]
+    names = list(dict.fromkeys(name for run in known for name in run.hyperparameters))
+    shared = [name for name in names if len({repr(run.hyperparameters.get(name)) for run in known}) == 1]
     different = [name for name in names if name not in shared]
     return {
         "different": _differences(known, different) if different else None,
-        "shared": [(name, str(known[0].numbers[name])) for name in shared],
+        "shared": [(name, str(known[0].hyperparameters[name])) for name in shared],
         "bounds": _lower_bounds(known),
         "made_with": _circumstances(known),
     }
@@ -51,19 +51,18 @@ def runs_of(comparison: Comparison) -> list[dict[str, Any]]:
 
 
 def _differences(runs: Sequence[Run], names: Sequence[str]) -> PageTable:
-    """A row per variant; one with the same numbers on several environments is one row."""
+    """A row per variant; one with the same values on several environments is one row."""
     groups: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         groups.setdefault((run.environment, run.variant), []).append(run)
     places: dict[tuple[str, ...], list[str]] = {}
     for (environment, variant), group in groups.items():
-        numbers = [
-            " / ".join(dict.fromkeys(str(run.numbers.get(name, tables.NOTHING)) for run in group)) for name in names
-        ]
-        places.setdefault((labels.variant(variant), *numbers), []).append(labels.environment(environment))
+        chosen = [run.hyperparameters for run in group]
+        values = [" / ".join(dict.fromkeys(str(each.get(name, tables.NOTHING)) for each in chosen)) for name in names]
+        places.setdefault((labels.variant(variant), *values), []).append(labels.environment(environment))
     rows = [
-        PageRow(variant, [tables.Cell(cell) for cell in (", ".join(environments), *numbers)])
-        for (variant, *numbers), environments in places.items()
+        PageRow(variant, [tables.Cell(cell) for cell in (", ".join(environments), *values)])
+        for (variant, *values), environments in places.items()
     ]
     return PageTable("What differs", ["Variant", "Environment", *names], rows)
 

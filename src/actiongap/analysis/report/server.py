@@ -1,7 +1,7 @@
-"""One page, served to this machine alone: 127.0.0.1, GET and HEAD of `/`, and nothing else.
+"""One page, served only to this machine: 127.0.0.1, GET and HEAD of `/`, and nothing else.
 
-A page of somebody else's in the same browser can neither read it nor frame it: who asks under another name than this
-machine's own is refused, so a name that was made to point here (DNS rebinding) leads nowhere.
+Another site's page in the same browser can neither read nor frame it: requests under any name but this machine's own
+are refused, so DNS rebinding does not work.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class Server(socketserver.ThreadingTCPServer):
     def __init__(self, page: LivePage, port: int = 0) -> None:
         """At that port; 0 is any that is free."""
         if not 0 <= port <= 65535:
-            raise ValueError(f"port is {port}; it must be between 0 and 65535, and 0 is any that is free")
+            raise ValueError(f"port is {port}; it must be between 0 and 65535, and 0 picks a free one")
         self.page = page
         try:
             super().__init__((ADDRESS, port), _Handler)
         except OSError as error:
-            why = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be had ({error.strerror or error})"
-            raise ValueError(f"port {port} {why}: name another with --port; 0 is any that is free") from None
+            why = "is in use" if error.errno == errno.EADDRINUSE else f"is not available ({error.strerror or error})"
+            raise ValueError(f"port {port} {why}: choose another with --port; 0 picks a free one") from None
 
     @property
     def port(self) -> int:
@@ -77,7 +77,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.server.port == 80:
             names += [ADDRESS, "localhost"]
         if self.headers.get_all("Host") not in [[name] for name in names]:
-            self.send_error(HTTPStatus.MISDIRECTED_REQUEST, "This server answers to its own address alone")
+            self.send_error(HTTPStatus.MISDIRECTED_REQUEST, "This server answers only to its own address")
         elif self.path != "/":
             self.send_error(HTTPStatus.NOT_FOUND, "There is one page, /")
         else:

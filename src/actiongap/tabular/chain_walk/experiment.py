@@ -75,7 +75,7 @@ def frame_iterations(iterations: int) -> list[int]:
     return sorted({*even.tolist(), min(10, iterations), iterations})
 
 
-def numbers(trace: Trace) -> dict[str, float | int | None]:
+def results(trace: Trace) -> dict[str, float | int | None]:
     """A trace in a few numbers: when its policy stays optimal, and its last iteration."""
     return {
         "optimal_from": trace.optimal_from,

@@ -1,4 +1,4 @@
-"""What protects from noise: rules on the chain walk with an error in every entry of TQ at every sweep.
+"""What protects against noise: rules on the chain walk with an error in every entry of TQ in every sweep.
 
     Q_{k+1} = rule(Q_k, T Q_k + sigma N(0, 1))
 

@@ -17,14 +17,14 @@ NAMES = (*operators.names(), "look_ahead")
 
 @dataclass(frozen=True)
 class Walk:
-    """By default the paper's. An operator takes those of the numbers that it has.
+    """By default the paper's. Each operator takes the numbers it has.
 
     Args:
-        alpha: The scale of the gap term, in [0, 1), of those that have one.
-        clip_ratio: The clip ratio c, in (0, 1), of the clipped ones.
-        lower_bound: The lower bound Q_l of the clipped ones; by default the smallest reward / (1 - gamma).
-        temperature: The temperature of the soft ones.
-        cap: The cap of the capped ones, in (0, inf].
+        alpha: The scale of the gap term, in [0, 1), for algorithms that have one.
+        clip_ratio: The clip ratio c, in (0, 1), for the clipped algorithms.
+        lower_bound: The lower bound Q_l for the clipped algorithms; by default the smallest reward / (1 - gamma).
+        temperature: The temperature for the soft algorithms.
+        cap: The cap for the capped algorithms, in (0, inf].
         gamma: The discount, in [0, 1).
         states: The length of the chain, odd.
         iterations: How often each operator is applied.

@@ -73,7 +73,7 @@ class Actor:
         self._choose, self._td_error = jax.jit(choose), jax.jit(td_error)
 
     def process(self) -> int:
-        """Of the operating system; an answer tells that the actor is there."""
+        """Of the operating system; an answer shows that the actor is alive."""
         return os.getpid()
 
     def collect(self, steps: int, version: int, weights: list[Any], operator: Operator) -> tuple[Block | None, Played]:
@@ -100,7 +100,7 @@ class Actor:
             self._returns[over] = 0
             reward_min = min(reward_min, float(np.min(transition.reward)))
             taken += int(np.sum(transition.valid))
-        block = self._recorder.cut()
+        block = self._recorder.take_block()
         if block is not None and self._prioritised:
             block = block._replace(td_error=self._guess(block, operator))
         return block, Played(taken, returns, reward_min, version)
@@ -125,7 +125,7 @@ class Evaluator:
         self._task = task
 
     def process(self) -> int:
-        """Of the operating system; an answer tells that the evaluator is there."""
+        """Of the operating system; an answer shows that the evaluator is alive."""
         return os.getpid()
 
     def play(self, weights: Any, step: int) -> Episodes:

@@ -1,4 +1,4 @@
-"""Those who play, as the driver sees them: asked for a block each, with weights that are not too old."""
+"""The actors as the driver sees them: asked for blocks, with recent weights."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Actors:
     """The actors, and the blocks on their way from them into the replay."""
 
     def __init__(self, context: Context, replay: Replay, inserted: Callable[[Played], None]) -> None:
-        """`inserted` is told of each block that is in the replay."""
+        """`inserted` is called with each block that is in the replay."""
         self._context, self._replay, self._inserted = context, replay, inserted
         apex = context.apex
         self.planned = context.state.step

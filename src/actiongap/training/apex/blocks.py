@@ -43,14 +43,14 @@ class Recorder:
 
     def __init__(self, num_envs: int, n_step: int, gamma: float, stack: int = 1) -> None:
         self._n_step, self._gamma, self._stack = n_step, gamma, stack
-        self._streams: list[list[_Step]] = [[] for _ in range(num_envs)]
+        self._waiting: list[list[_Step]] = [[] for _ in range(num_envs)]
 
     def add(self, observation: np.ndarray, action: np.ndarray, transition: Transition) -> None:
         """One step of every environment."""
         over = transition.terminated | transition.truncated
-        for number, stream in enumerate(self._streams):
+        for number, steps in enumerate(self._waiting):
             if transition.valid[number]:
-                stream.append(
+                steps.append(
                     _Step(
                         observation[number],
                         int(action[number]),
@@ -61,16 +61,16 @@ class Recorder:
                     )
                 )
 
-    def cut(self) -> Block | None:
+    def take_block(self) -> Block | None:
         """All transitions whose n steps are over; None if there are none."""
         parts: list[Block] = []
         offset = 0
-        for number, stream in enumerate(self._streams):
-            block = _block(stream, self._n_step, self._gamma, self._stack)
+        for number, steps in enumerate(self._waiting):
+            block = _block(steps, self._n_step, self._gamma, self._stack)
             if block is not None:
                 parts.append(block._replace(first=block.first + offset))
                 offset += len(block.frames)
-                self._streams[number] = stream[len(block.first) :]
+                self._waiting[number] = steps[len(block.first) :]
         return Block(*(np.concatenate(columns) for columns in zip(*parts, strict=True))) if parts else None
 
 
@@ -102,10 +102,10 @@ def n_step(
     return total[complete].astype(np.float32), discount[complete].astype(np.float32), steps[complete]
 
 
-def _block(stream: list[_Step], n: int, gamma: float, stack: int) -> Block | None:
-    rewards = np.array([step.reward for step in stream], np.float64)
-    terminated = np.array([step.terminated for step in stream], bool)
-    over = np.array([step.over for step in stream], bool)
+def _block(taken: list[_Step], n: int, gamma: float, stack: int) -> Block | None:
+    rewards = np.array([step.reward for step in taken], np.float64)
+    terminated = np.array([step.terminated for step in taken], bool)
+    over = np.array([step.over for step in taken], bool)
     reward, discount, steps = n_step(rewards, terminated, over, gamma, n)
     count = len(steps)
     if not count:
@@ -113,10 +113,10 @@ def _block(stream: list[_Step], n: int, gamma: float, stack: int) -> Block | Non
     used = count - 1 + int(steps[-1])
     frames: list[np.ndarray] = []
     first = np.zeros(used, np.int64)
-    for number, step in enumerate(stream[:used]):
+    for number, step in enumerate(taken[:used]):
         if number == 0 or over[number - 1]:
             frames.extend([step.observation] if stack == 1 else np.moveaxis(step.observation, -1, 0))
         first[number] = len(frames) - 1
         frames.append(step.next_observation if stack == 1 else step.next_observation[..., -1])
-    action = np.array([step.action for step in stream[:count]], np.int32)
+    action = np.array([step.action for step in taken[:count]], np.int32)
     return Block(np.stack(frames), first[:count], steps, action, reward, discount, np.ones(count, np.float32))

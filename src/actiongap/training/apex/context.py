@@ -1,4 +1,4 @@
-"""What all parts of the driver share: the run, where it is, who keeps learning and playing in step, and Ray."""
+"""What all parts of the driver share: the run, its state, the limiter, and Ray."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The driver of an Ape-X run: it holds the learner, and tells everyone else what to do next.
+"""The driver of an Ape-X run: it holds the learner and directs all other parts.
 
     actors --- blocks ---> shards of the replay --- batches ---> learner --- weights (object store) ---> actors
                               ^------- priorities ------------------'  '--- weights ---> evaluator ---> metrics.csv
@@ -8,7 +8,7 @@ there is a batch to learn from. Every call in flight has a function for its resu
 actor, a shard or a node that is lost is an event like any other. It is replaced, and the run says so; one that fails
 more often than `max_restarts` in a row stops the run with its error.
 
-Who is first differs from run to run: results are not reproducible bit for bit, unlike those of one process.
+The order of events differs from run to run: results are not reproducible bit for bit, unlike those of one process.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Driver:
         context, replay, learning = self._context, self._replay, self._learning
         context.journal.begin(context.state.step, context.stop, context.state.reward_min, **self._processes())
         if context.state.step:
-            context.journal.note(f"going on from step {context.state.step:,}")
+            context.journal.note(f"resuming from step {context.state.step:,}")
         while not stop_asked():
             if not self._evaluations.is_backed_up:
                 self._actors.play(learning.weights, learning.operator())
@@ -135,10 +135,13 @@ class Driver:
         return [*self._actors.actors, *self._replay.shards, self._evaluations.evaluator]
 
     def _processes(self) -> dict[str, Any]:
-        return {**self._context.state.told(), "processes": {each.name: each.process for each in self._members()}}
+        return {
+            **self._context.state.status_fields(),
+            "processes": {each.name: each.process for each in self._members()},
+        }
 
     def _of_timing(self) -> dict[str, Any]:
-        """What timing.csv tells beside the usual; and a moment to renew status.json."""
+        """The additional columns of timing.csv; and an occasion to update status.json."""
         state = self._context.state
         self._context.journal.set_status("running", state.step, state.reward_min, **self._processes())
         restarts = sum(state.restarts.values())

@@ -31,7 +31,7 @@ class Evaluations:
     def __init__(
         self, context: Context, replay: Replay, learning: Learning, timing: Callable[[], dict[str, Any]]
     ) -> None:
-        """`timing` gives what timing.csv tells beside the usual."""
+        """`timing` gives the additional columns of timing.csv."""
         self._context, self._replay, self._learning, self._timing = context, replay, learning, timing
         self._waiting: deque[tuple[int, rows.Row, Any]] = deque()
         self._measuring: Member | None = None
@@ -48,7 +48,7 @@ class Evaluations:
 
     @property
     def is_done(self) -> bool:
-        """Whether all rows up to the end are told."""
+        """Whether all rows up to the end are written."""
         return self._next_step() is None and not self._waiting and self._measuring is None
 
     def started(self, member: Member) -> None:

@@ -1,4 +1,4 @@
-"""The learner of an Ape-X run: updates from samples, weights for those who play, metrics for a row."""
+"""The learner of an Ape-X run: updates from samples, weights for the actors, metrics for a row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeps learning and playing in step: how many samples the learner has drawn for each transition that came in.
+"""Keeps learning and acting in step: how many samples the learner has drawn per inserted transition.
 
     |sampled - samples_per_insert * (inserted - warm-up)| <= tolerance
 

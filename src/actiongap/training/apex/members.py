@@ -1,4 +1,4 @@
-"""Those who take part in a run, through all of their processes, and the calls to them that are in flight.
+"""The members of a run, through all of their processes, and the calls to them in flight.
 
 A call has a function for its result and one for its failure. A member whose process is gone, whose method raised, or
 that did not answer in time, is given a new process; one that fails more than `max_restarts` times in a row stops the
@@ -63,7 +63,7 @@ class Calls:
         started: Callable[[Member], None],
         note: Callable[[str], None],
     ) -> None:
-        """`started` is told of every new process, before anything else is asked of it. A limit of 0 is none."""
+        """`started` is called with every new process, before any other call to it. A limit of 0 is none."""
         self._ray, self._max_restarts, self._limit_s = ray, max_restarts, limit_s
         self._started, self._note = started, note
         self._pending: dict[Any, _Call] = {}
@@ -136,7 +136,7 @@ class Calls:
                 self._failed(member, TimeoutError(f"no answer for {waited:.0f} s"))
             elif waited > _NOTED_AFTER_S and not member.noted:
                 member.noted = True
-                limit = f"; at {self._limit_s:.0f} s it is started again" if self._limit_s else ""
+                limit = f"; at {self._limit_s:.0f} s it is restarted" if self._limit_s else ""
                 self._note(f"{member.name} has not answered for {waited:.0f} s{limit}")
 
     def _failed(self, member: Member, error: Exception) -> None:
@@ -152,9 +152,7 @@ class Calls:
         reason = lines[-1] if getattr(cause, "actor_init_failed", False) else f"{type(cause).__name__}: {lines[0]}"
         member.strikes += 1
         if member.strikes > self._max_restarts:
-            raise MemberFailedError(
-                f"{member.name} failed {member.strikes} times, the last time by {reason}"
-            ) from cause
-        self._note(f"{member.name} failed ({reason}); it is started again")
+            raise MemberFailedError(f"{member.name} failed {member.strikes} times, the last time: {reason}") from cause
+        self._note(f"{member.name} failed ({reason}); it is restarted")
         self._ray.kill(member.handle, no_restart=True)
         self.start(member)

@@ -1,6 +1,6 @@
 """Train with Ape-X: `train` is what the rest of the project calls.
 
-Who is first differs from run to run: results are not reproducible bit for bit, unlike those of one process.
+The order of events differs from run to run: results are not reproducible bit for bit, unlike those of one process.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ def train(
     On the Ray cluster at the address; without one, on this machine. Nothing is written before Ray is there.
     """
     if task.apex is None:
-        raise ValueError("the task has no settings of Ape-X")
+        raise ValueError("the task has no Ape-X settings")
     with ray_cluster.connected(address, cpus=task.apex.actors, dashboard=dashboard) as ray:
         folder = None if out is None else RunFolder(out, task.identity(), command)
         try:
             compilation.use_cache()
             state = states.load(task, None if folder is None else folder.path)
             journal = Journal(task, state.history, folder, display.make(progress), callbacks)
-            with journal.telling_the_end(state):
+            with journal.recording_status(state):
                 _drive(ray, task, state, stop, journal, checkpoint_seconds)
             return state
         finally:

@@ -1,4 +1,4 @@
-"""What Ape-X adds to the settings of training, and the two sets of numbers that are shipped.
+"""The settings that Ape-X adds, and its two presets.
 
     paper     the base of the clipped Advantage Learning paper's Atari runs: uniform replay, n = 5, nothing else
     horgan    Horgan et al. (2018): prioritised replay, n = 3, double, dueling, large batches and a large replay
@@ -23,19 +23,19 @@ def _setting(default: Any, meaning: str) -> Any:
 
 @dataclass(frozen=True)
 class ApexSettings:
-    """Plain numbers and switches, kept in settings.json."""
+    """Plain values, stored in settings.json."""
 
     # Who plays, and how much at a time.
     actors: int = _setting(8, "processes that play")
-    envs_per_actor: int = _setting(1, "environments that each of them plays")
+    envs_per_actor: int = _setting(1, "environments per actor")
     block_steps: int = _setting(100, "steps that an actor sends at a time; its weights are renewed before each block")
-    epsilon_base: float = _setting(0.4, "the largest share of random actions, that of the first environment")
+    epsilon_base: float = _setting(0.4, "the largest epsilon, of the first environment")
     epsilon_exponent: float = _setting(7.0, "environment i of N has base^(1 + exponent i / (N - 1))")
     # Replay.
     shards: int = _setting(1, "processes that share the replay")
-    prioritised: bool = _setting(False, "draw by priority instead of evenly")
-    priority_exponent: float = _setting(0.6, "how much priorities count; 0: evenly")
-    importance_exponent: float = _setting(0.4, "how far the loss makes up for uneven draws; 1: in full")
+    prioritised: bool = _setting(False, "sample by priority instead of uniformly")
+    priority_exponent: float = _setting(0.6, "how much priorities count; 0: uniform")
+    importance_exponent: float = _setting(0.4, "importance-sampling exponent; 1: full correction")
     samples_per_insert: float = _setting(
         0.0, "how often a transition is drawn on average; 0: as often as in one process, batch_size * updates_per_step"
     )
@@ -46,8 +46,8 @@ class ApexSettings:
         True, "actors wait for a learner that is too far behind; the learner always waits if it is too far ahead"
     )
     # The learner.
-    target_period_updates: int = _setting(250, "the target network follows once in so many updates")
-    publish_updates: int = _setting(20, "actors are offered new weights once in so many updates")
+    target_period_updates: int = _setting(250, "the target network is updated every so many updates")
+    publish_updates: int = _setting(20, "actors are offered new weights every so many updates")
     prefetched_requests: int = _setting(2, "batches that the learner asks for ahead")
     # Failures.
     max_restarts: int = _setting(3, "how often in a row an actor or a shard may fail before the run stops")
@@ -97,14 +97,14 @@ _OF_THE_MOMENT = ("call_limit_s",)
 
 
 def describe(apex: ApexSettings) -> dict[str, Any]:
-    """What settings.json tells of Ape-X, among the other settings."""
+    """The Ape-X part of settings.json, among the other settings."""
     return {_PREFIX + name: value for name, value in asdict(apex).items() if name not in _OF_THE_MOMENT} | _UNSURE
 
 
-def split(kept: dict[str, Any]) -> tuple[ApexSettings | None, dict[str, Any]]:
+def split(recorded: dict[str, Any]) -> tuple[ApexSettings | None, dict[str, Any]]:
     """The settings of a run's folder, apart: those of Ape-X, or None if it was none, and the others."""
-    others = {name: value for name, value in kept.items() if not name.startswith(_PREFIX) and name not in _UNSURE}
-    ours = {name.removeprefix(_PREFIX): value for name, value in kept.items() if name.startswith(_PREFIX)}
+    others = {name: value for name, value in recorded.items() if not name.startswith(_PREFIX) and name not in _UNSURE}
+    ours = {name.removeprefix(_PREFIX): value for name, value in recorded.items() if name.startswith(_PREFIX)}
     return (ApexSettings(**ours) if ours else None), others
 
 

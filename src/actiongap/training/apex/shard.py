@@ -66,7 +66,7 @@ class Shard:
         return self._next - self._oldest
 
     def process(self) -> int:
-        """Of the operating system; an answer tells that the shard is there."""
+        """Of the operating system; an answer shows that the shard is alive."""
         return os.getpid()
 
     def insert(self, block: Block | None) -> int:
@@ -142,22 +142,22 @@ class Shard:
             "weight": np.zeros(0) if self._tree is None else self._tree.get(place),
             "sizes": np.array(self._sizes, np.int64).reshape(-1, 2),
         }
-        told = {
+        metadata = {
             "arrays": {name: [array.dtype.name, list(array.shape)] for name, array in arrays.items()},
             "generator": self._generator.bit_generator.state,
             "oldest": [self._oldest, self._oldest_frame],
         }
-        checkpoint.save(path, arrays, told)
+        checkpoint.save(path, arrays, metadata)
 
     def load(self, path: str) -> int:
         """Go on from what was saved, in an empty shard; gives the size. All draws to come are the same."""
         if not Path(path).exists():
             raise checkpoint.CheckpointError(f"there is no saved shard at {path}")
-        by_key, told = checkpoint.read(path)
-        like = {name: jax.ShapeDtypeStruct(shape, dtype) for name, (dtype, shape) in told["arrays"].items()}
+        by_key, metadata = checkpoint.read(path)
+        like = {name: jax.ShapeDtypeStruct(shape, dtype) for name, (dtype, shape) in metadata["arrays"].items()}
         arrays = checkpoint.arrange(by_key, like, path)
-        self._generator.bit_generator.state = told["generator"]
-        self._oldest, self._oldest_frame = told["oldest"]
+        self._generator.bit_generator.state = metadata["generator"]
+        self._oldest, self._oldest_frame = metadata["oldest"]
         self._next = self._oldest + len(arrays["action"])
         self._next_frame = self._oldest_frame + len(arrays["frames"])
         place = np.arange(self._oldest, self._next) % self._capacity

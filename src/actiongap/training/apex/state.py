@@ -38,8 +38,8 @@ class State:
     restarts: dict[str, int] = field(default_factory=dict)
     """Of each actor, shard and the evaluator that failed since the start: how often it was started again."""
 
-    def told(self) -> dict[str, Any]:
-        """What status.json tells beside the step."""
+    def status_fields(self) -> dict[str, Any]:
+        """What status.json has besides the step."""
         return {"restarts": self.restarts}
 
 
@@ -52,11 +52,11 @@ def load(task: Task, folder: Path | None) -> State:
     path = None if folder is None else folder / CHECKPOINT
     if folder is None or path is None or not checkpoint.exists(path):
         return State(task.program.init_learner(seed))
-    arrays, kept = checkpoint.read(path)
+    arrays, metadata = checkpoint.read(path)
     like = jax.eval_shape(task.program.init_learner, seed)
-    history = History.read(folder, kept)
-    history.best = best.from_checkpoint(arrays, kept, like.online, path)
-    counts = {name: kept[name] for name in ("step", "sampled", "reward_min", "starts", "replay")}
+    history = History.read(folder, metadata)
+    history.best = best.from_checkpoint(arrays, metadata, like.online, path)
+    counts = {name: metadata[name] for name in ("step", "sampled", "reward_min", "starts", "replay")}
     # Copied: a buffer that NumPy owns cannot be donated.
     learner = jax.tree.map(lambda array: jnp.array(array, copy=True), checkpoint.arrange(arrays, like, path))
     return State(learner, history=history, **counts)
@@ -67,7 +67,7 @@ def save(state: State, folder: RunFolder, names: list[str]) -> None:
     in_use = {*names, *state.replay}
     state.replay = names
     of_best, more = best.of_checkpoint(state.history.best)
-    kept = {
+    metadata = {
         "step": state.step,
         **state.history.digests(),
         "sampled": state.sampled,
@@ -76,7 +76,7 @@ def save(state: State, folder: RunFolder, names: list[str]) -> None:
         "replay": names,
         **of_best,
     }
-    checkpoint.save(folder.checkpoint, jax.device_get(state.learner), kept, more)
+    checkpoint.save(folder.checkpoint, jax.device_get(state.learner), metadata, more)
     for path in folder.path.glob("replay-*"):
         if path.name not in in_use:
             path.unlink(missing_ok=True)
