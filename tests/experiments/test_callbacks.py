@@ -45,7 +45,7 @@ def test_a_run_that_a_callback_has_ended_is_made_until_it_is_asked_for_without_o
     assert (outcome.made, outcome.failures) == (1, {})
     folder = out / run.name
     status = read_status(folder)
-    assert (status["status"], status["step"], status["message"]) == ("ended", 200, "by ending:EndAt")
+    assert (status["status"], status["step"], status["message"]) == ("ended", 200, "stopped by ending:EndAt")
     assert (folder / "told").read_text() == "ended"
     assert list((folder / "tensorboard").glob("events*"))
     assert run.command.endswith("--callbacks tensorboard ending:EndAt")

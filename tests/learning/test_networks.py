@@ -22,6 +22,11 @@ OBSERVATIONS = {
 }
 
 
+def outline(*arguments):
+    """The network with shapes in the place of arrays: nothing is drawn or compiled."""
+    return jax.eval_shape(lambda key: make_network(*arguments, key), jax.random.key(0))
+
+
 def count(network) -> int:
     return sum(leaf.size for leaf in jax.tree.leaves(network))
 
@@ -44,13 +49,12 @@ def test_auto_chooses_by_the_observation(kind, dueling):
 
 
 def test_sizes_are_the_published_ones():
-    key = jax.random.key(0)
-    minatar = make_network(MINATAR, (10, 10, 4), bool, 6, key)
+    minatar = outline(MINATAR, (10, 10, 4), bool, 6)
     assert count(minatar) == (9 * 4 * 16 + 16) + (1024 * 128 + 128) + (128 * 6 + 6)
-    copter = make_network(PIXELCOPTER, (7,), np.float32, 2, key)
+    copter = outline(PIXELCOPTER, (7,), np.float32, 2)
     assert count(copter) == (7 * 64 + 64) + (64 * 64 + 64) + (64 * 2 + 2)
     # The network of the Nature paper with 4 actions has 1,686,180 parameters.
-    assert count(make_network(ATARI, (84, 84, 4), np.uint8, 4, key)) == 1_686_180
+    assert count(outline(ATARI, (84, 84, 4), np.uint8, 4)) == 1_686_180
 
 
 @pytest.mark.parametrize(
@@ -63,11 +67,11 @@ def test_sizes_are_the_published_ones():
     ],
 )
 def test_the_shorter_side_decides_which_network_an_image_gets(shape, kind):
-    assert type(make_network(GENERAL, shape, np.uint8, 2, jax.random.key(0))) is kind
+    assert type(outline(GENERAL, shape, np.uint8, 2)) is kind
 
 
 def test_the_network_for_small_images_has_the_size_worked_out_by_hand():
-    network = make_network(dataclasses.replace(GENERAL, hidden_size=32), (9, 12, 3), np.uint8, 5, jax.random.key(0))
+    network = outline(dataclasses.replace(GENERAL, hidden_size=32), (9, 12, 3), np.uint8, 5)
     # 9 x 12 -> 7 x 10 of 16 -> 5 x 8 of 32 -> 32 -> 5
     assert [weight.shape for weight in network.conv_weights] == [(3, 3, 3, 16), (3, 3, 16, 32)]
     assert network.dense_weight.shape == (5 * 8 * 32, 32)
