@@ -13,8 +13,12 @@ import pytest
 
 from .conftest import Run
 
+SLOW_S = (0.4, 1.8)
 
-@pytest.mark.parametrize("after_s", [0.0, 0.1, 0.4, 0.9, 1.8, 3.0])
+
+@pytest.mark.parametrize(
+    "after_s", [0.0, 0.1, 0.9, 3.0, *(pytest.param(after_s, marks=pytest.mark.slow) for after_s in SLOW_S)]
+)
 def test_ctrl_c_is_a_line(after_s: float, tmp_path: Path) -> None:
     """Whatever is being done by then, on a fast machine or a slow one: imports, the compiler, the loop."""
     program = "from actiongap.command import main; print(flush=True); main()"

@@ -24,7 +24,7 @@ from actiongap.experiments.grid import Experiment, RunSpec, expand
 from actiongap.experiments.runner import make_runs
 
 from ..training.tiny_game import COPTER
-from .here import Here
+from .here import AlApart, Here
 
 QUICK = {**COPTER, "evaluation_period_steps": 500}
 
@@ -134,7 +134,7 @@ def test_one_failure_is_passed_and_named_and_the_rest_is_skipped_next_time(tmp_p
         ["pixelcopter"], ["al"], [0], 1000, overrides={**QUICK, "learning_rate": 1e30, "gradient_norm_clip": 1e30}
     )
     experiment = Experiment("test", (bad[0], *good))
-    outcome = make_runs(experiment, tmp_path, LocalCores(2), progress=False, command="actiongap compare ...")
+    outcome = make_runs(experiment, tmp_path, AlApart(2), progress=False, command="actiongap compare ...")
     assert outcome.made == 1
     assert list(outcome.failures) == ["pixelcopter-al-0"]
     assert "the loss became NaN or infinite" in outcome.failures["pixelcopter-al-0"]

@@ -25,7 +25,7 @@ from . import boundaries
 from .boundaries import Outcome, analyse, command, go_on, load, load_old
 from .damage import Variant, places, variant
 
-VARIANTS = int(os.environ.get("FUZZ_VARIANTS", "300"))
+VARIANTS = int(os.environ.get("FUZZ_VARIANTS", "200"))
 FIRST = int(os.environ.get("FUZZ_FIRST", "0"))
 LIMIT_S = 120.0
 FIXTURES = Path(__file__).parents[1] / "fixtures"

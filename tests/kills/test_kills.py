@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.parametrize(("kind", "kills"), [("fused", 6), ("hosted", 3)])
+@pytest.mark.parametrize(("kind", "kills"), [("fused", 5), ("hosted", 2)])
 def test_runs_that_are_killed_come_out_the_same(kind: str, kills: int) -> None:
     # A process of its own, that has computed nothing yet: it forks.
     command = [sys.executable, str(Path(__file__).with_name("harness.py")), "--kills", str(kills), "--kinds", kind]

@@ -22,9 +22,9 @@ OBSERVATIONS = {
 }
 
 
-def outline(*arguments):
+def outline(settings, shape, dtype, num_actions):
     """The network with shapes in the place of arrays: nothing is drawn or compiled."""
-    return jax.eval_shape(lambda key: make_network(*arguments, key), jax.random.key(0))
+    return jax.eval_shape(lambda key: make_network(settings, shape, dtype, num_actions, key), jax.random.key(0))
 
 
 def count(network) -> int:
