@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 from PIL import Image
 
-from actiongap.analysis import figures
+from actiongap.analysis import figures, labels
 from actiongap.analysis.comparison import compare
 
 from .written_runs import write_grid, write_run
@@ -67,3 +68,17 @@ def test_names_that_would_be_formulas_are_drawn_as_they_are(tmp_path: Path) -> N
     figures.write(compare(write_grid(tmp_path / "runs", levels, evaluations=6)), tmp_path / "out")
     svg = (tmp_path / "out" / "intervals.svg").read_text()
     assert "<!-- $\\alpha_{$ -->" in svg
+
+
+def test_a_legend_of_long_names_stays_inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures, "ENDINGS", ("png",))
+    names = [f"an_operator_with_quite_a_long_name_{number}" for number in range(4)]
+    levels = {"pixelcopter": {name: [1.0, 2, 3] for name in names}}
+    figures.write(compare(write_grid(tmp_path / "runs", levels, evaluations=6)), tmp_path / "out")
+    with Image.open(tmp_path / "out" / "curves.png") as image:
+        pixels = np.asarray(image.convert("RGB"))
+    assert bool((pixels[:, [0, -1]] == 255).all())
+
+
+def test_a_value_with_a_space_is_one_value() -> None:
+    assert labels.variant("clip_al alpha=0.9 lower_bound=by rule") == "Clipped AL, alpha=0.9, lower_bound=by rule"

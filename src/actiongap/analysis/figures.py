@@ -26,6 +26,8 @@ ENDINGS = ("png", "pdf", "svg")
 ENOUGH_RUNS = 5
 """Below so many runs of one environment, a performance profile is a few stairs and says nothing."""
 _THRESHOLDS = 101
+_KEY_INCHES, _LETTER_INCHES = 0.6, 0.07
+"""About what a name takes in a legend, with the line before it."""
 
 
 class Profile(NamedTuple):
@@ -183,11 +185,12 @@ def _panels(
     if legend:
         found = dict(pair[::-1] for axes in grid.flat for pair in zip(*axes.get_legend_handles_labels(), strict=True))
         ordered = [name for name in map(_name, comparison.variants) if name in found]
+        widest = _KEY_INCHES + _LETTER_INCHES * max(map(len, ordered), default=0)
         figure.legend(
             [found[name] for name in ordered],
             ordered,
             loc="outside lower center",
-            ncols=min(4 if columns < 3 else 6, len(ordered)),
+            ncols=max(1, min(4 if columns < 3 else 6, len(ordered), int(figure.get_figwidth() / widest))),
             frameon=False,
             fontsize=8,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from actiongap.tabular.chain_walk.colours import COLOURS
@@ -51,7 +52,7 @@ def short_steps(step: float) -> str:
 
 def variant(name: str) -> str:
     """`clip_al clip_ratio=0.9` as Clipped AL, clip_ratio=0.9."""
-    algorithm, *numbers = plain(name).split(" ")
+    algorithm, *numbers = re.split(r" (?=\w+=)", plain(name))  # a value may have a space: lower_bound=by rule
     own = algorithm.rpartition(":")[2]  # of a custom operator, module:function
     return ", ".join([_ALGORITHMS.get(algorithm, own), *numbers])
 
