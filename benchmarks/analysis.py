@@ -52,9 +52,13 @@ def write_runs(folder: Path, runs: int, evaluations: int) -> None:
         np.savetxt(path / "metrics.csv", table, formats, delimiter=",", header=header, comments="")
 
 
-def seconds(function: Callable[[], Any]) -> dict[str, float]:
+def compare_and_report(runs: Path, out: Path) -> None:
+    report.write(compare(runs), out, gif=False)
+
+
+def seconds(function: Callable[..., Any], *arguments: Any) -> dict[str, float]:
     wall, own = time.perf_counter(), time.process_time()
-    function()
+    function(*arguments)
     return {"wall_s": time.perf_counter() - wall, "process_s": time.process_time() - own}
 
 
@@ -67,14 +71,14 @@ def main() -> None:
         many, few = Path(temporary) / "many", Path(temporary) / "few"
         write_runs(many, 1000, 400)
         write_runs(few, 150, 1000)
-        seconds(lambda: load(many / "0"))  # Imports are not what is measured.
-        loads = [seconds(lambda: load(many)) for _ in range(arguments.rounds)]
+        seconds(load, many / "0")  # Imports are not what is measured.
+        loads = [seconds(load, many) for _ in range(arguments.rounds)]
         whole, pages = [], []
         for number in range(arguments.rounds):
             out = Path(temporary) / f"report-{number}"
-            whole.append(seconds(lambda out=out: report.write(compare(few), out, gif=False)))
+            whole.append(seconds(compare_and_report, few, out))
             pages.append((out / "index.html").stat().st_size)
-    results = {
+    results: dict[str, Any] = {
         "load_1000_runs_of_400_rows": {key: float(np.median([each[key] for each in loads])) for key in loads[0]},
         "report_on_150_runs_of_1000_rows": {key: float(np.median([each[key] for each in whole])) for key in whole[0]},
         "page_bytes": pages[0],

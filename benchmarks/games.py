@@ -159,7 +159,8 @@ def measure(name: str, counts: list[int], rounds: int) -> list[dict]:
             for library, program in programs.items():
                 rates[library].append(program.rate())
         for library, program in programs.items():
-            if program.loop._cache_size() != 1:
+            compiled: Any = program.loop
+            if compiled._cache_size() != 1:
                 raise RuntimeError(f"{library} compiled {name} for {count} environments more than once")
             row = {"game": name, "environments": count or "alone", "library": library}
             rows.append(row | {"steps_per_s": round(max(rates[library])), "compile_s": round(program.compile_s, 2)})

@@ -53,7 +53,7 @@ def random_frames(game: str, count: int = 4096) -> np.ndarray:
 
 def trained_frames(agent: Agent, count: int = 4096) -> np.ndarray:
     """The same of a trained agent, in the game that it was trained on."""
-    game = agent.game
+    game: Any = agent.game
     step, reset = jax.jit(game.step), jax.jit(game.reset)
     generator, key = np.random.default_rng(0), jax.random.key(0)
     state, frame = reset(key)
@@ -171,7 +171,7 @@ def different_patches(images: np.ndarray) -> float:
 def flops(frames: np.ndarray) -> tuple[float, float]:
     """Floating-point operations of the layer in one update: in dense form, and in the products of the library."""
     convolution, product = 2 * 9 * frames.shape[-1] * FILTERS * 64, 2 * 64 * FILTERS * UNITS
-    batches = [np.asarray(pairs(key, frames)[1]) for key in jax.random.split(jax.random.key(1), 10)]
+    batches = [np.asarray(pairs(key, jnp.asarray(frames))[1]) for key in jax.random.split(jax.random.key(1), 10)]
     both = np.mean([different_patches(images) for images in batches])
     single = np.mean([different_patches(images[:BATCH]) for images in batches])
     dense = 3 * BATCH * (convolution + product) + BATCH * (convolution + 2 * product)

@@ -10,26 +10,17 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import time
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import scipy.sparse as sparse
+from peers.processor_time import seconds
 from quantecon.markov import DiscreteDP
 
 from actiongap import mdps, operators
 
 ACTIONS, SUCCESSORS, GAMMA = 4, 5, 0.99
-
-
-def seconds(function, at_least: float = 0.05) -> float:
-    """The processor time of one call; quick ones are repeated, so that the clock does not matter."""
-    calls, start = 0, time.process_time()
-    while time.process_time() - start < at_least or calls == 0:
-        function()
-        calls += 1
-    return (time.process_time() - start) / calls
 
 
 def measure(states: int, rounds: int) -> dict:

@@ -43,6 +43,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
@@ -317,10 +318,10 @@ def main() -> None:
             report_turns(game, figures)
             keep("turns", game, figures)
         others: dict[str, Callable[[], Any]] = {
-            "profile": lambda game=game: measure_profile(game, core, rounds, seconds),
-            "cores": lambda game=game: measure_cores(game, cores, rounds, seconds, arguments.clock),
-            "start": lambda game=game: measure_start(game, core, rounds),
-            "memory": lambda game=game: measure_memory(game, core),
+            "profile": partial(measure_profile, game, core, rounds, seconds),
+            "cores": partial(measure_cores, game, cores, rounds, seconds, arguments.clock),
+            "start": partial(measure_start, game, core, rounds),
+            "memory": partial(measure_memory, game, core),
         }
         for part, measure in others.items():
             if part in arguments.parts:

@@ -120,7 +120,7 @@ class Recording(gymnasium.Env):
         return self.following[place], *self.outcome[place], {}
 
 
-def environment(game: str, channels_first: bool) -> tuple[gymnasium.Env, str]:
+def environment(game: str, channels_first: bool) -> tuple[Any, str]:
     """The peers' environment, and what to call it."""
     if game.startswith("minatar/"):
         return MinAtar(game, channels_first), "the original minatar"
@@ -130,7 +130,7 @@ def environment(game: str, channels_first: bool) -> tuple[gymnasium.Env, str]:
 class Replay:
     """The usual ring of transitions in NumPy arrays; observations as the environment gives them."""
 
-    def __init__(self, capacity: int, space: gymnasium.Space) -> None:
+    def __init__(self, capacity: int, space: gymnasium.spaces.Box) -> None:
         self.observation = np.zeros((capacity, *space.shape), space.dtype)
         self.following = np.zeros((capacity, *space.shape), space.dtype)
         self.action = np.zeros(capacity, np.int64)
@@ -167,7 +167,7 @@ class PythonLoop:
         self.environment, self.about = environment(game, channels_first)
         self.generator = np.random.default_rng(0)
         self.replay = Replay(self.numbers.replay_capacity, self.environment.observation_space)
-        self.actions = int(self.environment.action_space.n)  # type: ignore[attr-defined]
+        self.actions = int(self.environment.action_space.n)
         self.observation, _ = self.environment.reset()
         self.steps = self.updates = 0
 

@@ -10,6 +10,8 @@ import resource
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
+from typing import Any
 
 
 def main() -> None:
@@ -20,7 +22,7 @@ def main() -> None:
     agent = Agent("clip_al", game)
 
     class FirstRow:
-        def on_row(self, step: int, row: dict) -> None:
+        def on_row(self, step: int, row: Mapping[str, Any]) -> None:
             moments.setdefault("evaluated", time.monotonic())
 
         def on_end(self, ending: str) -> None:

@@ -89,7 +89,7 @@ class PyTorch:
         order = torch.channels_last if channels_last else torch.contiguous_format
         self.online, self.target = (self._network().to(memory_format=order) for _ in range(2))
         self.optimiser = torch.optim.Adam(self.online.parameters(), SETTINGS.learning_rate)
-        batch = Batch(*(torch.tensor(part) for part in noise(size)))
+        batch: Any = Batch(*(torch.tensor(part) for part in noise(size)))
         images = [part.permute(0, 3, 1, 2).contiguous(memory_format=order) for part in (batch[0], batch[4])]
         self.batch = batch._replace(observation=images[0], action=batch.action.long(), next_observation=images[1])
         self.parameters = sum(parameter.numel() for parameter in self.online.parameters())

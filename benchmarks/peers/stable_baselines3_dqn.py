@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from peers.cleanrl_pytorch import hidden_layers, rmsprop_numbers
 from peers.common import EPSILON, WARMUP_STEPS, environment, settings
@@ -15,7 +17,7 @@ from actiongap.learning.settings import Settings
 class Features(BaseFeaturesExtractor):
     """All of the network but its linear head."""
 
-    def __init__(self, observation_space, numbers: Settings) -> None:
+    def __init__(self, observation_space: Any, numbers: Settings) -> None:
         super().__init__(observation_space, numbers.hidden_size)
         self.layers = hidden_layers(numbers, observation_space.shape)
 
