@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import pickle
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 from actiongap import envs
-from actiongap.envs.core import Transition, UnusableEnvironmentError, VectorEnvironment
+from actiongap.envs.core import MissingPackageError, Transition, UnusableEnvironmentError, VectorEnvironment
 from actiongap.envs.gymnasium_adapter import NativeVector, SeparateEnvironments
 
 from .tiny_environments import Line, limited_line
@@ -252,3 +253,11 @@ def test_pictures_are_there_where_one_evaluates() -> None:
     picture = made.render()
     assert picture is not None
     assert picture.shape == (8, 8, 3)
+
+
+def test_without_box2d_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [each for each in sys.modules if each.startswith(("Box2D", "gymnasium.envs.box2d"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "Box2D", None)
+    with pytest.raises(MissingPackageError, match=r"LunarLander-v3 needs .*Box2D.*\nTry: .*actiongap\[box2d\]"):
+        envs.make("LunarLander-v3")

@@ -47,7 +47,8 @@ class ById:
                 import_module(module)
             return gymnasium.make(self.name, disable_env_checker=True, **modes)
         except gymnasium.error.DependencyNotInstalled as error:
-            raise MissingPackageError(f"{self.name} needs a package that is not installed: {error}") from error
+            ours = "\nTry: pip install 'actiongap[box2d]'" if "box2d" in str(error).lower() else ""
+            raise MissingPackageError(f"{self.name} needs a package that is not installed: {error}{ours}") from error
         except gymnasium.error.Error as error:
             raise UnusableEnvironmentError(f"{self.name} could not be made: {error}") from error
         except ImportError as error:
