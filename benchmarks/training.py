@@ -16,7 +16,8 @@ its own count, on a network with as many parameters as the others', or the run f
     CleanRL-style PyTorch  eager                              peers/cleanrl_pytorch.py
 
 Clipped AL's target passes s and s' through the target network, DQN's only s': three passes forward against their two.
-How fast the C++ layer is depends on how much the frames of a batch differ; these are of a fresh network's play.
+How fast the C++ layer is depends on how much the frames of a batch differ; these are of a fresh network's play. With
+`--runs FOLDER...` they are of trained agents: this project's loop goes on where the run of a game ended.
 
 Other parts (--parts): `update`, the update alone, and everything as a share of what the core's multiply-add units can
 do; `profile`, the parts of a step; `cores`, two processes on two cores; `start`, from nothing to the first training
@@ -73,17 +74,19 @@ PEAKS = ("multiply-add", "matrix product")
 MEMORY_STEPS = 5_000
 
 
-def contender(name: str, game: str, core: int) -> Child:
+def contender(name: str, game: str, core: int, run: Path | None = None) -> Child:
     target, variables = CONTENDERS[name]
-    return Child(core, variables, target, game)
+    return Child(core, variables, target, game, *([str(run)] if run and target == "peers.ours:Loop" else []))
 
 
-def take_turns(names: tuple[str, ...], game: str, core: int, rounds: int, seconds: float, clock: str) -> dict[str, Any]:
+def take_turns(
+    names: tuple[str, ...], game: str, core: int, rounds: int, seconds: float, clock: str, run: Path | None
+) -> dict[str, Any]:
     """Every contender's rates, round by round."""
     children, facts, units = {}, {}, {}
     for name in names:
         progress(f"{game}: {name} starts")
-        children[name] = contender(name, game, core)
+        children[name] = contender(name, game, core, run)
         facts[name] = children[name].receive()
         units[name] = children[name].units_for(seconds)
     sizes = {name: fact["parameters"] for name, fact in facts.items() if fact["parameters"]}
@@ -252,7 +255,7 @@ def about(arguments: argparse.Namespace) -> dict[str, Any]:
     if (cpuinfo := Path("/proc/cpuinfo")).exists():
         lines = [line.split(":")[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
         model = lines[0] if lines else model
-    options = {name: str(value) if isinstance(value, Path) else value for name, value in vars(arguments).items()}
+    options = {name: _plain(value) for name, value in vars(arguments).items()}
     return {
         "commit": git("rev-parse", "HEAD") or "unknown",
         "changed_files": len(git("status", "--porcelain", "--untracked-files=no").splitlines()),
@@ -263,6 +266,13 @@ def about(arguments: argparse.Namespace) -> dict[str, Any]:
         "options": options,
         "load_average_before": os.getloadavg()[0],
     }
+
+
+def _plain(value: Any) -> Any:
+    """Of a path its last part: where the folder stood says nothing."""
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value.name if isinstance(value, Path) else value
 
 
 def spread(values: list[float], digits: int = 0) -> str:
@@ -280,7 +290,9 @@ def progress(text: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--games", nargs="+", default=list(GAMES), choices=ALL_GAMES, metavar="GAME")
+    parser.add_argument("--games", nargs="+", choices=ALL_GAMES, metavar="GAME", help="by default those of the runs")
+    parser.add_argument("--runs", type=Path, nargs="+", default=[], help="folders of runs, one for each game")
+    parser.add_argument("--contenders", nargs="+", default=LOOPS, choices=LOOPS, metavar="NAME", help=", ".join(LOOPS))
     parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=PARTS, metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3.0, help="of one stretch of one contender")
@@ -305,16 +317,17 @@ def main() -> None:
         if arguments.out:  # after each part, so that what was measured is not lost
             arguments.out.write_text(json.dumps(results, indent=1) + "\n")
 
-    for game in arguments.games:
+    runs = {json.loads((run / "settings.json").read_text())["environment"]: run for run in arguments.runs}
+    for game in arguments.games or runs or GAMES:
         loops, update = "loops" in arguments.parts, "update" in arguments.parts
         if loops or update:
-            names = (*(LOOPS if loops else ()), *(UPDATES if update else ()), *PEAKS)
+            names = (*(arguments.contenders if loops else ()), *(UPDATES if update else ()), *PEAKS)
             if shutil.which(os.environ.get("CC", "cc")) is None:
                 progress("there is no C compiler: the peak of the multiply-add units is not measured")
                 names = tuple(name for name in names if name != "multiply-add")
             if not game.startswith("minatar/"):  # no image layer: there is only the pure form
                 names = tuple(name for name in names if "pure" not in name)
-            figures = take_turns(names, game, core, rounds, seconds, arguments.clock)
+            figures = take_turns(names, game, core, rounds, seconds, arguments.clock, runs.get(game))
             report_turns(game, figures)
             keep("turns", game, figures)
         others: dict[str, Callable[[], Any]] = {

@@ -19,7 +19,8 @@ from actiongap.learning.learner import Batch, Learner, LearnerState
 from actiongap.learning.networks import make_network
 from actiongap.learning.settings import Settings, operator_defaults
 from actiongap.operators import Operator
-from actiongap.training import fused
+from actiongap.training import fused, loop, task
+from actiongap.training.run_folder import read_settings
 
 Array = jax.Array
 
@@ -55,17 +56,29 @@ def about(game: Game) -> str:
 
 
 class Loop:
-    """The fused program, in calls of about half a second as in a run; without evaluation, rows and checkpoints."""
+    """The fused program, in calls of about half a second as in a run; without evaluation, rows and checkpoints.
 
-    def __init__(self, name: str) -> None:
+    With the folder of a run, it goes on where that ended, with its operator and its replay; nothing is written there.
+    """
+
+    carry: Any
+
+    def __init__(self, name: str, run: str | None = None) -> None:
         game, numbers = games.make(name), settings(name)
         self.flops = update_flops(name, game.observation_shape, game.num_actions)
         self.about = about(game)
-        self.train = fused.program(game, numbers).train
-        self.schedule = schedules.as_arrays(schedules.constant(clipped_al(name)))
-        self.carry = warmed_up(game, numbers)
+        if run is None:
+            self.train = fused.program(game, numbers).train
+            self.schedule = schedules.as_arrays(schedules.constant(clipped_al(name)))
+            self.carry, self.step = warmed_up(game, numbers), WARMUP_STEPS
+        else:
+            of = task.from_record(read_settings(run))
+            training, _ = loop.load(of, run)
+            self.train, self.carry, self.step = of.program.train, training.carry, training.step
+            self.schedule = schedules.as_arrays(of.schedule(training.step, training.reward_min))
+            self.about += f"; {of.algorithm} after {self.step:,} steps"
         self.parameters = sum(leaf.size for leaf in jax.tree.leaves(self.carry.learner.online))
-        self.step, self.call_steps = WARMUP_STEPS, 64
+        self.call_steps = 64
 
     def run(self, units: int) -> None:
         stop = self.step + units
