@@ -5,9 +5,8 @@ from __future__ import annotations
 import gymnasium
 import jax
 import numpy as np
-import torch
 from peers.common import EPSILON, WARMUP_STEPS
-from stable_baselines3 import DQN
+from peers.stable_baselines3_dqn import DQNLoop
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from actiongap import envs, operators
@@ -34,59 +33,38 @@ def settings(num_envs: int) -> Settings:
     )
 
 
-class Ours:
-    """The hosted program, without evaluation, rows and checkpoints."""
+class HostedLoop:
+    """The hosted program, without evaluation, rows and checkpoints. A unit is an update, with its steps."""
 
     flops, about = 0.0, "clip_al"
 
-    def __init__(self, name: str, num_envs: int) -> None:
-        program = hosted.program(envs.make(name), settings(num_envs))
-        self.train = program.train
+    def __init__(self, name: str, numbers: Settings) -> None:
+        program = hosted.program(envs.make(name), numbers)
+        self.train, self.steps_per_update = program.train, numbers.steps_per_update
         self.schedule = schedules.as_arrays(schedules.constant(operators.make("clip_al")))
         self.carry = program.warm_up(program.init(np.uint32(0)), np.int32(0), np.int32(WARMUP_STEPS))
         self.parameters = sum(leaf.size for leaf in jax.tree.leaves(self.carry.learner.online))
         self.step = WARMUP_STEPS
 
     def run(self, units: int) -> None:
-        self.carry = self.train(self.carry, self.schedule, np.int32(self.step), np.int32(self.step + units))
-        self.step += units
+        stop = self.step + units * self.steps_per_update
+        self.carry = self.train(self.carry, self.schedule, np.int32(self.step), np.int32(stop))
+        self.step = stop
         jax.block_until_ready(self.carry.diverged)
 
     def done(self) -> int:
         return int(self.carry.learner.updates)
 
 
-class StableBaselines3:
-    """Its DQN, with an update for each environment step."""
+class Ours(HostedLoop):
+    def __init__(self, name: str, num_envs: int) -> None:
+        super().__init__(name, settings(num_envs))
 
-    flops, about = 0.0, "DQN"
+
+class StableBaselines3(DQNLoop):
+    """With an update for each step of an environment."""
 
     def __init__(self, name: str, num_envs: int) -> None:
         numbers = settings(num_envs)
-        self.model = DQN(
-            "MlpPolicy",
-            DummyVecEnv([lambda: gymnasium.make(name, disable_env_checker=True)] * num_envs),
-            learning_rate=numbers.learning_rate,
-            buffer_size=numbers.replay_capacity,
-            learning_starts=WARMUP_STEPS,
-            batch_size=numbers.batch_size,
-            gamma=numbers.gamma,
-            train_freq=1,
-            gradient_steps=num_envs,
-            target_update_interval=numbers.target_period_steps,
-            exploration_initial_eps=EPSILON,
-            exploration_final_eps=EPSILON,
-            max_grad_norm=numbers.gradient_norm_clip,
-            policy_kwargs={"net_arch": [numbers.hidden_size] * numbers.hidden_layers},
-            seed=0,
-            device="cpu",
-        )
-        torch.set_num_threads(1)
-        self.parameters = sum(parameter.numel() for parameter in self.model.q_net.parameters())
-        self.run(WARMUP_STEPS)
-
-    def run(self, units: int) -> None:
-        self.model.learn(units, log_interval=None, reset_num_timesteps=False)
-
-    def done(self) -> int:
-        return self.model._n_updates
+        made = DummyVecEnv([lambda: gymnasium.make(name, disable_env_checker=True)] * num_envs)
+        super().__init__("MlpPolicy", made, numbers, num_envs, net_arch=[numbers.hidden_size] * numbers.hidden_layers)

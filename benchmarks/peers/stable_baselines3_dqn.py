@@ -25,42 +25,57 @@ class Features(BaseFeaturesExtractor):
         return self.layers(observation)
 
 
-class Loop:
-    flops = 0.0
+class DQNLoop:
+    """Its training loop. A unit is an update, with the steps of the environment that belong to it."""
 
-    def __init__(self, game: str) -> None:
-        numbers = settings(game)
-        single, self.about = environment(game, channels_first=True)
+    flops, about = 0.0, "DQN"
+
+    def __init__(
+        self, policy: str, environment: Any, numbers: Settings, updates: int = 1, **policy_options: Any
+    ) -> None:
+        self.steps_per_update = numbers.steps_per_update
         self.model = DQN(
-            "MlpPolicy",
-            DummyVecEnv([lambda: single]),  # given as a vector, it is not wrapped in a Monitor
+            policy,
+            environment,
             learning_rate=numbers.learning_rate,
             buffer_size=numbers.replay_capacity,
             learning_starts=WARMUP_STEPS,
             batch_size=numbers.batch_size,
             gamma=numbers.gamma,
-            train_freq=1,
-            gradient_steps=1,
+            train_freq=numbers.steps_per_update,
+            gradient_steps=updates,
             target_update_interval=numbers.target_period_steps,
             exploration_initial_eps=EPSILON,
             exploration_final_eps=EPSILON,
             max_grad_norm=numbers.gradient_norm_clip,
-            policy_kwargs={
-                "net_arch": [],
-                "features_extractor_class": Features,
-                "features_extractor_kwargs": {"numbers": numbers},
-                "optimizer_class": torch.optim.RMSprop,
-                "optimizer_kwargs": rmsprop_numbers(numbers),
-            },
+            policy_kwargs=policy_options,
             seed=0,
             device="cpu",
         )
         torch.set_num_threads(1)
         self.parameters = sum(parameter.numel() for parameter in self.model.q_net.parameters())
-        self.run(WARMUP_STEPS)
+        self.model.learn(WARMUP_STEPS, log_interval=None)
 
     def run(self, units: int) -> None:
-        self.model.learn(units, log_interval=None, reset_num_timesteps=False)
+        self.model.learn(units * self.steps_per_update, log_interval=None, reset_num_timesteps=False)
 
     def done(self) -> int:
         return self.model._n_updates
+
+
+class Loop(DQNLoop):
+    """On a game of this project."""
+
+    def __init__(self, game: str) -> None:
+        numbers = settings(game)
+        single, self.about = environment(game, channels_first=True)
+        super().__init__(
+            "MlpPolicy",
+            DummyVecEnv([lambda: single]),  # given as a vector, it is not wrapped in a Monitor
+            numbers,
+            net_arch=[],
+            features_extractor_class=Features,
+            features_extractor_kwargs={"numbers": numbers},
+            optimizer_class=torch.optim.RMSprop,
+            optimizer_kwargs=rmsprop_numbers(numbers),
+        )
