@@ -23,9 +23,9 @@ LAYERS = [
 ]
 
 
-def arrays(height, width, channels, filters, side, stride):
+def arrays(height, width, channels, filters, side, stride, count=3):
     generator = np.random.default_rng(0)
-    images = generator.normal(size=(3, height, width, channels)).astype(np.float32)
+    images = generator.normal(size=(count, height, width, channels)).astype(np.float32)
     weight = generator.normal(size=(side, side, channels, filters)).astype(np.float32)
     return jnp.asarray(images), jnp.asarray(weight)
 
@@ -34,10 +34,7 @@ def assert_close(actual, expected):
     np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-5 * float(jnp.max(jnp.abs(expected))))
 
 
-@pytest.mark.parametrize("layer", LAYERS, ids=str)
-def test_outputs_and_gradients_are_the_library_s(layer):
-    images, weight = arrays(*layer)
-    stride = layer[-1]
+def check_against_the_library(images, weight, stride):
     output, pull = jax.vjp(lambda *inputs: convolution(*inputs, stride), images, weight)  # type: ignore[call-arg]
     expected, expected_pull = jax.vjp(lambda *inputs: library_convolution(*inputs, stride), images, weight)  # type: ignore[call-arg]
     assert_close(output, expected)
@@ -45,6 +42,19 @@ def test_outputs_and_gradients_are_the_library_s(layer):
     for gradient, other in zip(pull(cotangent), expected_pull(cotangent), strict=True):
         assert gradient.shape == other.shape
         assert_close(gradient, other)
+
+
+@pytest.mark.parametrize("layer", LAYERS, ids=str)
+def test_outputs_and_gradients_are_the_library_s(layer):
+    images, weight = arrays(*layer)
+    check_against_the_library(images, weight, layer[-1])
+
+
+@pytest.mark.parametrize("count", [16, 17, 32, 70])
+def test_a_batch_taken_in_parts_gives_the_same(count):
+    layer = LAYERS[3]
+    images, weight = arrays(*layer, count=count)  # type: ignore[misc]
+    check_against_the_library(images, weight, layer[-1])
 
 
 def test_one_output_worked_out_by_hand():
