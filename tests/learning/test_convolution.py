@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from actiongap.learning.convolution import convolution, library_convolution
+from actiongap.learning.convolution import convolution, in_parts, library_convolution
 
 # (height, width, channels, filters, side, stride): the layers of both networks, and sizes where a stride leaves pixels
 # over at the end.
@@ -23,9 +23,9 @@ LAYERS = [
 ]
 
 
-def arrays(height, width, channels, filters, side, stride, count=3):
+def arrays(height, width, channels, filters, side, stride):
     generator = np.random.default_rng(0)
-    images = generator.normal(size=(count, height, width, channels)).astype(np.float32)
+    images = generator.normal(size=(3, height, width, channels)).astype(np.float32)
     weight = generator.normal(size=(side, side, channels, filters)).astype(np.float32)
     return jnp.asarray(images), jnp.asarray(weight)
 
@@ -34,7 +34,10 @@ def assert_close(actual, expected):
     np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-5 * float(jnp.max(jnp.abs(expected))))
 
 
-def check_against_the_library(images, weight, stride):
+@pytest.mark.parametrize("layer", LAYERS, ids=str)
+def test_outputs_and_gradients_are_the_library_s(layer):
+    images, weight = arrays(*layer)
+    stride = layer[-1]
     output, pull = jax.vjp(lambda *inputs: convolution(*inputs, stride), images, weight)  # type: ignore[call-arg]
     expected, expected_pull = jax.vjp(lambda *inputs: library_convolution(*inputs, stride), images, weight)  # type: ignore[call-arg]
     assert_close(output, expected)
@@ -44,17 +47,25 @@ def check_against_the_library(images, weight, stride):
         assert_close(gradient, other)
 
 
-@pytest.mark.parametrize("layer", LAYERS, ids=str)
-def test_outputs_and_gradients_are_the_library_s(layer):
-    images, weight = arrays(*layer)
-    check_against_the_library(images, weight, layer[-1])
+@pytest.mark.parametrize("count", [1, 16, 17, 32, 70])
+def test_a_batch_in_parts_gives_the_same_values_and_gradients(count):
+    images = jnp.asarray(np.random.default_rng(0).normal(size=(count, 9, 12, 3)), jnp.float32)
+    _, weight = arrays(9, 12, 3, 16, 3, 1)
 
+    def outputs(weight, images):
+        return jnp.sin(convolution(images, weight, 1)).reshape(len(images), -1)
 
-@pytest.mark.parametrize("count", [16, 17, 32, 70])
-def test_a_batch_taken_in_parts_gives_the_same(count):
-    layer = LAYERS[3]
-    images, weight = arrays(*layer, count=count)  # type: ignore[misc]
-    check_against_the_library(images, weight, layer[-1])
+    def loss(weight, images, form):
+        values = form(lambda part: outputs(weight, part), images)
+        return jnp.sum(values * jnp.arange(count, dtype=jnp.float32)[:, None]), values  # each image counts differently
+
+    found, expected = (
+        jax.value_and_grad(loss, argnums=(0, 1), has_aux=True)(weight, images, form)
+        for form in (in_parts, lambda function, images: function(images))
+    )
+    for actual, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        assert actual.shape == other.shape
+        np.testing.assert_allclose(actual, other, rtol=1e-4, atol=1e-4 * float(jnp.max(jnp.abs(other))))
 
 
 def test_one_output_worked_out_by_hand():

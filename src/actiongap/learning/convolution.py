@@ -9,9 +9,9 @@ loop, and runs them there in a naive form, ten times slower. So here the gradien
     dx = dy, spread s apart and padded * the weight, turned by 180 degrees, its inputs and outputs exchanged
 
 XLA's convolution also takes longer for an image in a batch that no longer fits into the processor's caches: three times
-as long among 128 pictures of 84 x 84. So a batch is taken in parts.
+as long among 128 pictures of 84 x 84. So a network's convolutions are taken together for a part of the batch at a time.
 
-Elsewhere than on a CPU, JAX's own convolution and gradients stay.
+Elsewhere, JAX's own gradients and whole batches stay.
 """
 
 from __future__ import annotations
@@ -35,6 +35,17 @@ def convolution(images: Array, weight: Array, stride: int) -> Array:
     return form(images, weight, stride)
 
 
+def in_parts(function: Callable[[Array], Array], images: Array) -> Array:
+    """function(images) of a function that treats images one by one, [B, ...] -> [B, ...]."""
+    size = images.shape[0]
+    if size <= _PART or jax.default_backend() != "cpu":
+        return function(images)
+    whole = size - size % _PART
+    parts = jax.lax.map(function, images[:whole].reshape(-1, _PART, *images.shape[1:]))
+    joined = parts.reshape(whole, *parts.shape[2:])
+    return joined if whole == size else jnp.concatenate([joined, function(images[whole:])])
+
+
 def library_convolution(images: Array, weight: Array, stride: int) -> Array:
     """The plain form, with JAX's own gradients."""
     return jax.lax.conv_general_dilated(images, weight, (stride, stride), "VALID", dimension_numbers=_AXES)
@@ -42,11 +53,11 @@ def library_convolution(images: Array, weight: Array, stride: int) -> Array:
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
 def _with_ordered_gradients(images: Array, weight: Array, stride: int) -> Array:
-    return _joined(_in_parts(lambda part: library_convolution(part, weight, stride), images))
+    return library_convolution(images, weight, stride)
 
 
 def _forward(images: Array, weight: Array, stride: int) -> tuple[Array, tuple[Array, Array]]:
-    return _with_ordered_gradients(images, weight, stride), (images, weight)
+    return library_convolution(images, weight, stride), (images, weight)
 
 
 def _backward(stride: int, inputs: tuple[Array, Array], gradient: Array) -> tuple[Array, Array]:
@@ -55,46 +66,23 @@ def _backward(stride: int, inputs: tuple[Array, Array], gradient: Array) -> tupl
     # The rows and columns that the windows reach: a stride can leave some over at the end.
     reached = [(size - 1) * stride + side for size in gradient.shape[1:3]]
     left_over = [size - used for size, used in zip(images.shape[1:3], reached, strict=True)]
-
-    def for_weight(images: Array, gradient: Array) -> Array:
-        return jax.lax.conv_general_dilated(
-            images[:, : reached[0], : reached[1]].transpose(3, 1, 2, 0),
-            gradient.transpose(1, 2, 0, 3),
-            (1, 1),
-            "VALID",
-            rhs_dilation=(stride, stride),
-            dimension_numbers=_AXES,
-        ).transpose(1, 2, 0, 3)
-
-    def for_images(gradient: Array) -> Array:
-        return jax.lax.conv_general_dilated(
-            gradient,
-            weight[::-1, ::-1].swapaxes(2, 3),
-            (1, 1),
-            [(side - 1, side - 1 + rest) for rest in left_over],
-            lhs_dilation=(stride, stride),
-            dimension_numbers=_AXES,
-        )
-
-    of_weight = [jnp.sum(results, axis=0) for results in _in_parts(for_weight, images, gradient)]
-    return _joined(_in_parts(for_images, gradient)), functools.reduce(jnp.add, of_weight)
-
-
-def _in_parts(function: Callable[..., Array], *batches: Array) -> list[Array]:
-    """The function's results for parts of the batches, [parts, ...]: for all of one size, and for the rest."""
-    size = len(batches[0])
-    if size <= _PART:
-        return [function(*batches)[None]]
-    whole = size - size % _PART
-    stacked = [batch[:whole].reshape(-1, _PART, *batch.shape[1:]) for batch in batches]
-    results = [jax.lax.map(lambda parts: function(*parts), stacked)]
-    if whole < size:
-        results.append(function(*(batch[whole:] for batch in batches))[None])
-    return results
-
-
-def _joined(results: list[Array]) -> Array:
-    return jnp.concatenate([each.reshape(-1, *each.shape[2:]) for each in results])
+    for_weight = jax.lax.conv_general_dilated(
+        images[:, : reached[0], : reached[1]].transpose(3, 1, 2, 0),
+        gradient.transpose(1, 2, 0, 3),
+        (1, 1),
+        "VALID",
+        rhs_dilation=(stride, stride),
+        dimension_numbers=_AXES,
+    ).transpose(1, 2, 0, 3)
+    for_images = jax.lax.conv_general_dilated(
+        gradient,
+        weight[::-1, ::-1].swapaxes(2, 3),
+        (1, 1),
+        [(side - 1, side - 1 + rest) for rest in left_over],
+        lhs_dilation=(stride, stride),
+        dimension_numbers=_AXES,
+    )
+    return for_images, for_weight
 
 
 _with_ordered_gradients.defvjp(_forward, _backward)

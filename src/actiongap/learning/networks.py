@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from actiongap.learning.convolution import convolution
+from actiongap.learning.convolution import convolution, in_parts
 from actiongap.learning.image_layer import image_layer
 from actiongap.learning.settings import Settings
 
@@ -127,11 +127,14 @@ class NatureCNN(eqx.Module):
         self.head = (DuelingHead if dueling else Head)(hidden_size, num_actions, head_key)
 
     def __call__(self, observation: Array) -> Array:
-        hidden = observation.astype(self.dense_weight.dtype) / 255
+        hidden = in_parts(self._features, observation)
+        return self.head(jax.nn.relu(hidden @ self.dense_weight + self.dense_bias))
+
+    def _features(self, images: Array) -> Array:
+        hidden = images.astype(self.dense_weight.dtype) / 255
         for weight, bias, (_, _, stride) in zip(self.conv_weights, self.conv_biases, self.LAYERS, strict=True):
             hidden = jax.nn.relu(convolution(hidden, weight, stride) + bias)
-        hidden = jax.nn.relu(hidden.reshape(hidden.shape[0], -1) @ self.dense_weight + self.dense_bias)
-        return self.head(hidden)
+        return hidden.reshape(hidden.shape[0], -1)
 
 
 class SmallImagesNetwork(NatureCNN):
