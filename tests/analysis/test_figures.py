@@ -82,3 +82,13 @@ def test_a_legend_of_long_names_stays_inside(tmp_path: Path, monkeypatch: pytest
 
 def test_a_value_with_a_space_is_one_value() -> None:
     assert labels.variant("clip_al alpha=0.9 lower_bound=by rule") == "Clipped AL, alpha=0.9, lower_bound=by rule"
+
+
+def test_what_a_random_policy_gets_is_drawn_beside_the_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures, "ENDINGS", ("svg",))
+    runs = write_grid(tmp_path / "runs", {name: {"dqn": [10.0, 11, 12]} for name in ("mine", "unknown")}, evaluations=6)
+    figures.write(compare(runs, random_scores={"mine": 4.0}), tmp_path / "out")
+    lines = {name: (tmp_path / "out" / f"{name}.svg").read_text() for name in ("curves", "value")}
+    assert lines["curves"].count("stroke-dasharray: 1,1.65") == 2  # a line in one panel, and its key in the legend
+    assert "<!-- Random policy -->" in lines["curves"]
+    assert "Random policy" not in lines["value"]

@@ -1,6 +1,7 @@
 """The figures for a text, in the paper's layout: a panel per environment, a line per variant, shaded ± standard error.
 
-curves, action-gap, value, kept   by training step; each point is the mean of the last evaluations, at least 5 of them
+curves, action-gap, value, kept   by training step; each point is the mean of the last evaluations, at least 5 of them;
+                                  dotted beside the returns, what a random policy gets
 intervals                         interquartile means with 95% intervals
 profiles                          the share of runs with a score above each threshold
 """
@@ -26,6 +27,7 @@ ENDINGS = ("png", "pdf", "svg")
 ENOUGH_RUNS = 5
 """Below so many runs of one environment, a performance profile is a few stairs and says nothing."""
 _THRESHOLDS = 101
+_RANDOM = "Random policy"
 _KEY_INCHES, _LETTER_INCHES = 0.6, 0.07
 """About what a name takes in a legend, with the line before it."""
 
@@ -108,6 +110,9 @@ def _by_step(comparison: Comparison, metric: Metric) -> Figure:
             colour, style = _style(place)
             axes.plot(steps, mean, color=colour, linestyle=style, linewidth=1.3, label=_name(variant))
             axes.fill_between(steps, mean - error, mean + error, color=colour, alpha=0.18, linewidth=0)
+        random = comparison.random[environment]
+        if metric.column == "evaluation_return" and random is not None:
+            axes.axhline(random, color="0.45", linestyle=":", linewidth=1, label=_RANDOM)
         axes.set(title=labels.in_figure(labels.environment(environment)), xlabel="step")
         axes.xaxis.set_major_formatter(FuncFormatter(lambda step, _: labels.short_steps(step)))
         axes.xaxis.set_major_locator(MaxNLocator(5))
@@ -184,7 +189,7 @@ def _panels(
             axes.set_ylabel(label)
     if legend:
         found = dict(pair[::-1] for axes in grid.flat for pair in zip(*axes.get_legend_handles_labels(), strict=True))
-        ordered = [name for name in map(_name, comparison.variants) if name in found]
+        ordered = [name for name in (*map(_name, comparison.variants), _RANDOM) if name in found]
         widest = _KEY_INCHES + _LETTER_INCHES * max(map(len, ordered), default=0)
         figure.legend(
             [found[name] for name in ordered],
