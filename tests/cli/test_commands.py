@@ -75,7 +75,8 @@ def test_train_evaluate_watch_verify_and_report(run: Run, tmp_path: Path) -> Non
     assert Path("runs/report/index.html").exists()
 
 
-def test_a_run_that_is_not_what_its_settings_give(run: Run) -> None:
+def test_a_run_that_is_not_what_its_settings_give(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NPROC", "3")
     run("train", "pixelcopter", "--algo", "dqn", "--steps", "200", "--quiet", "--set", *TINY)
     path = Path("runs/pixelcopter-dqn-0/metrics.csv")
     lines = path.read_text().splitlines()
@@ -86,6 +87,11 @@ def test_a_run_that_is_not_what_its_settings_give(run: Run) -> None:
     assert code == 1
     assert "NOT equal" in out
     assert "step 100: evaluation_return is 41.5 in the run" in out
+    assert "threads" not in out
+    monkeypatch.setenv("NPROC", "5")
+    assert (
+        "XLA had threads: 3, here 5; try NPROC=3" in run("verify", *out.split(":")[:1], "--quiet", "--steps", "200")[1]
+    )
 
 
 @pytest.mark.usefixtures("figures_as_png")

@@ -77,7 +77,8 @@ def verify(folder: str | Path, steps: int = 20_000, progress: bool = True) -> Ve
     columns = [name for name in recorded[0] if name in next(iter(found.values()))]
     difference = next((each for row, again in pairs for each in _differences(row, again, columns)), None)
     only_in_run = tuple(name for name in recorded[0] if name not in columns)
-    return Verification(folder, stop, len(pairs), tuple(columns), only_in_run, difference, _elsewhere(record))
+    elsewhere = _elsewhere(record) + (() if difference is None else _threads(record))
+    return Verification(folder, stop, len(pairs), tuple(columns), only_in_run, difference, elsewhere)
 
 
 def _differences(recorded: Mapping[str, Any], found: Mapping[str, Any], columns: list[str]) -> list[Difference]:
@@ -103,3 +104,9 @@ def _elsewhere(record: Mapping[str, Any]) -> tuple[str, ...]:
     if record.get("device") not in (None, here["device"]):
         differences.append(f"the device was {record['device']}, here {here['device']}")
     return tuple(differences)
+
+
+def _threads(record: Mapping[str, Any]) -> tuple[str, ...]:
+    """Only the convolutions of large images depend on their number, so it is told where bits differ."""
+    before, here = record.get("threads"), circumstances()["threads"]
+    return () if before in (None, here) else (f"XLA had threads: {before}, here {here}; try NPROC={before}",)

@@ -7,11 +7,19 @@ import os
 VARIABLES = {
     "OMP_NUM_THREADS": "1",
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
-    # The size of XLA's own pool of threads. With more than one, it cuts an update's loops into parts for all cores: the
-    # same bits, for a fifth more processor time.
+    # The size of XLA's own pool of threads. With more than one, it cuts an update's loops into parts for all cores, for
+    # a fifth more processor time. The bits are the same, but for the convolutions of `learning.convolution`.
     "NPROC": "1",
 }
 """To be in a process's environment before it imports JAX."""
+
+
+def threads() -> int:
+    """How many XLA has in this process on a CPU."""
+    given = os.environ.get("NPROC", "")
+    if given.isdigit() and int(given):
+        return int(given)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def variables() -> dict[str, str]:
