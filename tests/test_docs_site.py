@@ -98,6 +98,13 @@ def test_every_experiment_and_example_has_its_page(texts):
         assert path.read_text(encoding="utf-8") in texts[f"examples/{path.stem}.md"]
 
 
+def test_every_picture_of_a_text_is_on_its_page(texts):
+    for path, place in repository.texts().items():
+        pictures = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", (ROOT / path).read_text())
+        shown = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", texts[place])
+        assert len(shown) >= len(pictures), f"{path}: {pictures} became {shown}"
+
+
 def test_the_playground_is_in_its_page(texts):
     text = texts["playground.md"]
     assert f'src="{pages.PLAYGROUND}"' in text

@@ -17,7 +17,7 @@ REPORTS = sorted(path.parents[1] for path in RESULTS.rglob("report/tables.md"))
 """The folders of the experiments that are kept."""
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 PICTURES = [
-    *sorted(DOCS.rglob("*.png")),
+    *sorted(path for path in DOCS.rglob("*") if path.suffix in {".png", ".gif"}),
     RESULTS / "learning/curves.png",
     *(each / "report/curves.png" for each in REPORTS),
 ]
