@@ -45,19 +45,8 @@ class MultiplyAdd:
     def __init__(self, game: str) -> None:
         with tempfile.TemporaryDirectory() as folder:
             library = Path(folder) / "peak.so"
-            options = [
-                "-O3",
-                "-march=native",
-                "-ffp-contract=fast",
-                "-shared",
-                "-fPIC",
-                "-x",
-                "c",
-                "-",
-                "-o",
-                str(library),
-            ]
-            subprocess.run([os.environ.get("CC", "cc"), *options], input=_SOURCE, text=True, check=True)
+            options = ["-O3", "-march=native", "-ffp-contract=fast", "-shared", "-fPIC", "-x", "c", "-", "-o"]
+            subprocess.run([os.environ.get("CC", "cc"), *options, str(library)], input=_SOURCE, text=True, check=True)
             loaded = ctypes.CDLL(str(library))
         self.kernel = loaded.multiply_add
         self.kernel.argtypes, self.kernel.restype = [ctypes.c_long, ctypes.c_float], ctypes.c_float

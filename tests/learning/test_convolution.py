@@ -65,7 +65,7 @@ def test_a_batch_in_parts_gives_the_same_values_and_gradients(count):
     )
     for actual, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         assert actual.shape == other.shape
-        np.testing.assert_allclose(actual, other, rtol=1e-4, atol=1e-4 * float(jnp.max(jnp.abs(other))))
+        assert_close(actual, other)
 
 
 def test_one_output_worked_out_by_hand():

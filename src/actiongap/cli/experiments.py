@@ -368,9 +368,9 @@ def _say_what_is_longer(experiment: Experiment, out: Path) -> None:
 
 
 def _say_how_long(waiting: list[RunSpec], done: int, speeds: dict[str, float], on: str, cores: int | None) -> None:
-    from actiongap.experiments.executors import available_cores
     from actiongap.experiments.runner import work
     from actiongap.training.display import duration
+    from actiongap.training.one_core import available_cores
 
     listed = ", ".join(f"{environment} {speed:,.0f}" for environment, speed in speeds.items())
     print(f"steps per second per core: {listed}")

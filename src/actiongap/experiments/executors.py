@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import subprocess
 import sys
 import time
@@ -68,7 +67,7 @@ class LocalCores:
     def __init__(self, cores: int | None = None, retries: int = RETRIES) -> None:
         if cores is not None and cores < 1:
             raise ValueError(f"cores is {cores}; it must be at least 1")
-        self.slots = cores or available_cores()
+        self.slots = cores or one_core.available_cores()
         self._retries = retries
         self._processes: list[_Process] = []
 
@@ -110,11 +109,6 @@ class LocalCores:
                 each.process.kill()
                 each.process.wait()
         self._processes.clear()
-
-
-def available_cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _begin(spec: RunSpec, folder: Path, log: Path) -> subprocess.Popen[bytes]:

@@ -77,7 +77,7 @@ def verify(folder: str | Path, steps: int = 20_000, progress: bool = True) -> Ve
     columns = [name for name in recorded[0] if name in next(iter(found.values()))]
     difference = next((each for row, again in pairs for each in _differences(row, again, columns)), None)
     only_in_run = tuple(name for name in recorded[0] if name not in columns)
-    elsewhere = _elsewhere(record) + (() if difference is None else _threads(record))
+    elsewhere = _elsewhere(record, is_equal=difference is None)
     return Verification(folder, stop, len(pairs), tuple(columns), only_in_run, difference, elsewhere)
 
 
@@ -95,7 +95,7 @@ def _same(left: float | None, right: float | None) -> bool:
     return left == right or (math.isnan(left) and math.isnan(right))
 
 
-def _elsewhere(record: Mapping[str, Any]) -> tuple[str, ...]:
+def _elsewhere(record: Mapping[str, Any], is_equal: bool) -> tuple[str, ...]:
     here = circumstances()
     versions, before = here["versions"], record.get("versions") or {}
     differences = [
@@ -103,10 +103,7 @@ def _elsewhere(record: Mapping[str, Any]) -> tuple[str, ...]:
     ]
     if record.get("device") not in (None, here["device"]):
         differences.append(f"the device was {record['device']}, here {here['device']}")
+    threads = record.get("threads")
+    if not is_equal and threads not in (None, here["threads"]):  # only convolutions depend on it
+        differences.append(f"XLA had threads: {threads}, here {here['threads']}; try NPROC={threads}")
     return tuple(differences)
-
-
-def _threads(record: Mapping[str, Any]) -> tuple[str, ...]:
-    """Only the convolutions of large images depend on their number, so it is told where bits differ."""
-    before, here = record.get("threads"), circumstances()["threads"]
-    return () if before in (None, here) else (f"XLA had threads: {before}, here {here}; try NPROC={before}",)

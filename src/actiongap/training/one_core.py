@@ -14,12 +14,15 @@ VARIABLES = {
 """To be in a process's environment before it imports JAX."""
 
 
+def available_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def threads() -> int:
     """How many XLA has in this process on a CPU."""
     given = os.environ.get("NPROC", "")
-    if given.isdigit() and int(given):
-        return int(given)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return int(given) if given.isdigit() and int(given) else available_cores()
 
 
 def variables() -> dict[str, str]:
