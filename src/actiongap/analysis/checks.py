@@ -95,7 +95,7 @@ def _finding(comparison: Comparison, environment: str, check: Mapping[str, Any])
             return Finding(check["name"], environment, None, f"no two variants differ in {check['number']} alone")
     right, pairs, seen = 0, 0, []
     for chain in chains:
-        values = [_measure(entry, check) for _, entry in chain]
+        values = [measure(entry, check) for _, entry in chain]
         seen.append(", ".join(f"{label} {_with_error(value)}" for (label, _), value in zip(chain, values, strict=True)))
         for before, after in itertools.pairwise(values):
             pairs += 1
@@ -118,7 +118,7 @@ def _chains(comparison: Comparison, entries: Mapping[str, Entry], number: str) -
     ]
 
 
-def _measure(entry: Entry, check: Mapping[str, Any]) -> np.ndarray:
+def measure(entry: Entry, check: Mapping[str, Any]) -> np.ndarray:
     """The metric of each run."""
     curves = entry.curves[check["metric"]]
     known = [row[np.isfinite(row)] for row in curves]

@@ -1,0 +1,52 @@
+"""The page's tables on MinAtar are those of the committed runs, and an interval stands only where runs are enough."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from actiongap.analysis import comparison
+from tools import minatar_tables
+
+
+@pytest.fixture(scope="module")
+def found() -> comparison.Comparison:
+    return comparison.compare(minatar_tables.RUNS)
+
+
+def test_the_page_has_the_tables_of_the_committed_runs(found: comparison.Comparison) -> None:
+    page = minatar_tables.PAGE.read_text("utf-8")
+    assert minatar_tables.put(page, minatar_tables.made(found)) == page, "python tools/minatar_tables.py --write"
+
+
+def test_every_algorithm_has_the_same_seeds_of_a_game(found: comparison.Comparison) -> None:
+    for game in found.environments:
+        assert len({found.entries[game, variant].seeds for variant in found.variants}) == 1, game
+    assert not found.problems
+
+
+def test_a_difference_by_hand(found: comparison.Comparison) -> None:
+    entry = next(iter(found.entries.values()))
+
+    def scored(*scores: float) -> comparison.Entry:
+        return dataclasses.replace(entry, scores=np.array(scores), mean=float(np.mean(scores)))
+
+    # Means 6 and 2, each with variance 1 of three runs: standard error sqrt(2/3), 4 degrees of freedom, t = 2.776.
+    assert minatar_tables.amount(scored(5, 6, 7), scored(1, 2, 3)) == "**+4.0** [+1.7, +6.3]"
+    # Variances 9 and 1: standard error sqrt(10/3), 2.44 degrees of freedom, t = 3.64.
+    assert minatar_tables.amount(scored(3, 6, 9), scored(1, 2, 3)) == "+4.0 [-2.6, +10.6]"
+    assert minatar_tables.amount(scored(5, 7), scored(1, 3)) == "+4.0"
+
+
+def test_the_last_steps_by_hand(found: comparison.Comparison) -> None:
+    entry = next(iter(found.entries.values()))
+    steps = np.array([0, 500_000, 750_000, 800_000, 1_000_000])
+    shortened = dataclasses.replace(
+        entry, steps=steps, curves={"evaluation_return": np.array([[9.0, 9.0, 9.0, 2.0, 4.0]])}
+    )
+    assert minatar_tables.late(shortened).scores.tolist() == [3.0]
+
+
+def test_a_page_without_a_place_is_refused() -> None:
+    with pytest.raises(ValueError, match="no place for aggregates"):
+        minatar_tables.put("text\n", {"aggregates": "| 1 |\n"})

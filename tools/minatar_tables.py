@@ -1,0 +1,208 @@
+"""The tables and figures of docs/reproduction.md on MinAtar, made from the committed runs: no number is copied by hand.
+
+    python tools/minatar_tables.py            # prints the tables
+    python tools/minatar_tables.py --write    # puts each into its place on the page, which a test compares, and draws
+
+Improvements and scores are the report's (`actiongap.analysis.comparison`), intervals of differences Welch's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from actiongap.analysis import checks, comparison, figures, labels
+from actiongap.analysis.comparison import ENOUGH_SEEDS, Comparison, Entry
+from actiongap.analysis.headline import difference
+from actiongap.experiments import suites
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "reproduction.md"
+RUNS = ROOT / "results" / "minatar"
+FIGURES = {
+    "curves": "minatar-1m",
+    "action-gap": "minatar-gap",
+    "value": "minatar-value",
+    "profiles": "minatar-profiles",
+}
+"""The report's figures that the page shows, and their names there."""
+LATE_STEPS = 250_000
+PAIRS = (
+    ("clip_al", "dqn"),
+    ("clip_al", "al"),
+    ("cap_al", "dqn"),
+    ("cap_al", "al"),
+    ("clip_al", "cap_al"),
+    ("al", "dqn"),
+)
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """As Markdown."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def improvements(found: Comparison) -> str:
+    """Over DQN, game by game and as a mean, beside the paper's."""
+    paper = suites.load("minatar").paper_scores
+    others = [variant for variant in found.variants if variant != found.baseline]
+    header, columns = [""], []
+    for variant in others:
+        header.append(labels.variant(variant))
+        known = [paper[game][variant] for game in found.environments if variant in paper[game]]
+        columns.append([*(improvement(found, game, variant) for game in found.environments), overall(found, variant)])
+        if known:
+            header.append("the paper's")
+            columns.append([f"{value:+.0f}" for value in (*known, np.mean(known))])
+    names = [*map(labels.environment, found.environments), "mean"]
+    return table(header, zip(names, *columns, strict=True))
+
+
+def improvement(found: Comparison, game: str, variant: str) -> str:
+    """In % with its interval; in bold where it excludes 0."""
+    base = found.entries[game, str(found.baseline)]
+    return amount(found.entries[game, variant], base, base, found.random[game], form="+.0f")
+
+
+def overall(found: Comparison, variant: str) -> str:
+    """The mean over games, each counting the same."""
+    return "0" if variant == found.baseline else f"{found.aggregates[variant].mean_improvement:+.0f}"
+
+
+def aggregates(found: Comparison) -> str:
+    """Over all games: of normalised scores, where DQN's mean is 1 on each."""
+    rows = []
+    for variant, aggregate in found.aggregates.items():
+        middle = f"{aggregate.interquartile_mean:.2f}{bounds(aggregate.interval, '.2f')}"
+        better = aggregate.probability_of_improvement
+        against = "" if variant == found.baseline or better is None else percent(better.share, better.interval)
+        rows.append([labels.variant(variant), middle, overall(found, variant), against])
+    return table(["", "interquartile mean", "mean improvement, %", "a run beats one of DQN, %"], rows)
+
+
+def percent(share: float, interval: tuple[float, float] | None) -> str:
+    """A share and its interval, both in %."""
+    return f"{100 * share:.0f}{bounds(None if interval is None else tuple(100 * each for each in interval), '.0f')}"
+
+
+def every_seed(found: Comparison) -> str:
+    """Score; mean over the last steps."""
+    rows = [
+        [labels.variant(variant), *(seeds_of(found.entries[game, variant]) for game in found.environments)]
+        for variant in found.variants
+    ]
+    return table(["score; last 250,000 steps", *map(labels.environment, found.environments)], rows)
+
+
+def seeds_of(entry: Entry) -> str:
+    """One variant on one game."""
+    return "; ".join(", ".join(f"{score:.1f}" for score in each) for each in (entry.scores, late(entry).scores))
+
+
+def late(entry: Entry) -> Entry:
+    """Scored by the mean over the last steps instead of the last five evaluations."""
+    counted = entry.steps > entry.steps[-1] - LATE_STEPS
+    means = entry.curves["evaluation_return"][:, counted].mean(axis=1)
+    return dataclasses.replace(entry, scores=means, mean=float(means.mean()))
+
+
+def differences(found: Comparison) -> str:
+    """Between two algorithms over the last steps, in returns."""
+    rows = []
+    for one, other in PAIRS:
+        cells = [
+            amount(late(found.entries[game, one]), late(found.entries[game, other])) for game in found.environments
+        ]
+        rows.append([f"{labels.variant(one)} - {labels.variant(other)}", *cells])
+    return table(["last 250,000 steps", *map(labels.environment, found.environments)], rows)
+
+
+def amount(
+    one: Entry, other: Entry, baseline: Entry | None = None, random: float | None = None, form: str = "+.1f"
+) -> str:
+    """A difference with its interval, if there are runs enough for one; in bold where that excludes 0."""
+    between = difference(one, other, baseline, random)
+    value = f"{between.value:{form}}"
+    enough = min(len(one.scores), len(other.scores)) >= ENOUGH_SEEDS
+    return f"{f'**{value}**' if between.certain else value}{bounds(between.interval if enough else None, form)}"
+
+
+def bounds(interval: Iterable[float] | None, form: str) -> str:
+    """The interval, if there is one."""
+    return "" if interval is None else " [{}]".format(", ".join(f"{each:{form}}" for each in interval))
+
+
+def properties(found: Comparison) -> str:
+    """The claims of the paper's property analysis, judged on every game, those that the paper shows first."""
+    suite = suites.load("properties")
+    findings = {
+        (check["name"], finding.environment): finding
+        for check in suite.checks
+        for finding in checks.findings(found, [check])
+    }
+    games = sorted(found.environments, key=lambda game: game not in suite.environments)
+    rows = []
+    for game in games:
+        cells = [labels.environment(game) + (" (the paper's)" if game in suite.environments else "")]
+        for check in suite.checks:
+            finding = findings[check["name"], game]
+            cells.append(f"{'holds' if finding.holds else 'does not hold'}: {values(found, game, check)}")
+        rows.append(cells)
+    return table(["", *(check["name"] for check in suite.checks)], rows)
+
+
+def values(found: Comparison, game: str, check: Mapping[str, Any]) -> str:
+    """What a check compares, of dqn, clip_al and al, and of cap_al beside them."""
+    names = ("dqn", "clip_al", "al", "cap_al")
+    means = [float(np.mean(checks.measure(found.entries[game, name], check))) for name in names]
+    return ", ".join(f"{name} {mean:.3g}" for name, mean in zip(names, means, strict=True))
+
+
+def made(found: Comparison) -> dict[str, str]:
+    """Each table by its name."""
+    parts = (improvements, aggregates, every_seed, differences, properties)
+    return {part.__name__: part(found) for part in parts}
+
+
+def put(text: str, tables: dict[str, str]) -> str:
+    """The page with every marked place filled anew."""
+    for name, content in tables.items():
+        place = re.search(rf"<!-- {name}, by tools/minatar_tables.py -->\n(.*?)<!-- end -->\n", text, re.S)
+        if place is None:
+            raise ValueError(f"the page has no place for {name}")
+        text = f"{text[: place.start(1)]}\n{content}\n{text[place.end(1) :]}"
+    return text
+
+
+def draw(found: Comparison) -> None:
+    """The page's figures, anew."""
+    with tempfile.TemporaryDirectory() as place:
+        for drawn in figures.write(found, Path(place)):
+            if drawn.stem in FIGURES:
+                shutil.copyfile(drawn, PAGE.parent / "figures" / f"{FIGURES[drawn.stem]}.png")
+
+
+def main() -> None:
+    """Print the tables, or write them and draw the figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help=f"put them into {PAGE.relative_to(ROOT)}, and draw")
+    write = parser.parse_args().write
+    found = comparison.compare(RUNS)
+    if write:
+        PAGE.write_text(put(PAGE.read_text("utf-8"), made(found)), "utf-8")
+        draw(found)
+    else:
+        print("\n".join(made(found).values()))
+
+
+if __name__ == "__main__":
+    main()
