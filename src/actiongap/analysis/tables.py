@@ -54,7 +54,7 @@ def write(comparison: Comparison, folder: Path) -> list[Path]:
         "summary.csv": summary_rows(comparison),
         "curves.csv": curve_rows(comparison),
     }.items():
-        _write_csv(folder / name, rows)
+        write_csv(folder / name, rows)
     return [folder / name for name in ("scores.csv", "summary.csv", "curves.csv", "tables.md", "tables.tex")]
 
 
@@ -318,7 +318,8 @@ def _with_deviation(value: float | None, deviation: float | None) -> str:
     return f"{round(value or 0.0, 1) + 0.0:.1f}" + ("" if deviation is None else f" ({deviation:.1f})")
 
 
-def _write_csv(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+def write_csv(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    """The rows, which have the same keys, below a header."""
     with path.open("w", newline="", encoding="utf-8", errors="replace") as file:
         writer = csv.writer(file)
         for place, row in enumerate(rows):

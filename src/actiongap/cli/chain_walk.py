@@ -15,6 +15,7 @@ from actiongap.cli.arguments import ExactAlgorithms
 from actiongap.tabular.chain_walk.walk import NAMES, Walk
 
 if TYPE_CHECKING:
+    from actiongap.experiments.suites import Suite
     from actiongap.tabular.chain_walk.experiment import Experiment
     from actiongap.tabular.chain_walk.noise import Study
 
@@ -60,10 +61,19 @@ def chainwalk(
         if out is not None:
             _write(experiment, out)
     else:
-        show(experiment, Path("out/chainwalk") if out is None else out)
+        _show(experiment, Path("out/chainwalk") if out is None else out)
 
 
-def show(experiment: Experiment, folder: Path) -> None:
+def reproduce(suite: Suite, folder: Path, dry_run: bool) -> None:
+    """Run a suite of this kind."""
+    from actiongap.tabular.chain_walk.experiment import run_suite
+
+    print(f"{suite.title} ({suite.paper}): exact, some seconds", flush=True)
+    if not dry_run:
+        _show(run_suite(suite.arguments), folder)
+
+
+def _show(experiment: Experiment, folder: Path) -> None:
     """Print the tables, write figures and page, and say where."""
     from actiongap.playground import PANELS
     from actiongap.tabular.chain_walk.experiment import results

@@ -8,11 +8,12 @@ import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 from rich.table import Table
 
+from actiongap.cli import chain_walk, ranking
 from actiongap.cli.arguments import Algorithms, AtStep, Callbacks, Overrides, Steps, Variations
 from actiongap.cli.tables import is_narrow, print_table, say, text
 from actiongap.training.files import as_file_name
@@ -109,13 +110,17 @@ def reproduce(
     chosen = suites.load(suite)
     folder = _SUITES / chosen.name if out is None else out
     pool = _SUITES / "pool" if out is None else None
-    if chosen.kind == suites.CHAIN_WALK:
-        if callbacks:
-            raise ValueError(f"{chosen.name} has no training runs, so --callbacks does not apply")
-        _reproduce_chain_walk(chosen, folder, dry_run)
-        return
     if seeds is not None and seeds < 1:
         raise ValueError(f"seeds is {seeds}; it must be 1 or more")
+    if chosen.kind != suites.TRAINING:
+        for option, given in (("--callbacks", callbacks), ("--steps", steps), ("--environments", environments)):
+            if given:
+                raise ValueError(f"{chosen.name} has no training runs, so {option} does not apply")
+        if chosen.kind == suites.RANKING:
+            ranking.reproduce(chosen, seeds, folder, dry_run, quiet)
+        else:
+            chain_walk.reproduce(chosen, folder, dry_run)
+        return
     experiment = chosen.experiment(steps, seeds, environments or None, callbacks)
     if pool is not None:
         experiment = replace(experiment, runs=tuple(map(shared, experiment.runs)))
@@ -231,7 +236,7 @@ def list_all() -> None:
         table.add_column(heading, justify=side, overflow="fold")  # type: ignore[arg-type]
     for name in suites.names():
         suite = suites.load(name)
-        planned = suite.experiment().runs if suite.kind != suites.CHAIN_WALK else ()
+        planned = suite.experiment().runs if suite.kind == suites.TRAINING else ()
         steps = f"{sum(spec.steps for spec in planned):,}" if planned else "exact"
         table.add_row(name, str(len(planned) or ""), steps, suite.title, suite.paper)
     print_table(table)
@@ -379,12 +384,3 @@ def _say_how_long(waiting: list[RunSpec], done: int, speeds: dict[str, float], o
     place = "on the cluster's cores, if they are like this one's" if on == "ray" else f"on {count} cores"
     left = f"{done} of the runs are done, the others will take" if done else "they take"
     print(f"{left} about {duration(seconds)} (hours:minutes:seconds) {place}", flush=True)
-
-
-def _reproduce_chain_walk(suite: Any, folder: Path, dry_run: bool) -> None:
-    from actiongap.cli.chain_walk import show
-    from actiongap.tabular.chain_walk import experiment
-
-    print(f"{suite.title} ({suite.paper}): exact, some seconds", flush=True)
-    if not dry_run:
-        show(experiment.run_suite(suite.chain_walk), folder)

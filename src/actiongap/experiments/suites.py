@@ -13,7 +13,8 @@ callbacks     callbacks of each run: trackers, or your own module:attribute (see
 checks        a list of tables: what the runs should show (see analysis/checks.py)
 paper_scores  a table of tables: environment -> algorithm -> the paper's own improvement over the baseline, in percent
 
-A suite of the kind "chainwalk" has title, paper, and arguments of tabular/chain_walk/experiment.py instead.
+A suite of the kind "chainwalk" has title, paper, and arguments of tabular/chain_walk/experiment.py instead; one of the
+kind "ranking" those of experiments/ranking/plan.py.
 """
 
 from __future__ import annotations
@@ -30,13 +31,16 @@ from actiongap import operators
 from actiongap.analysis.checks import problems_of as problems_of_check
 from actiongap.custom_operators import from_name, is_name
 from actiongap.experiments.grid import Experiment, expand, refuse_too_many
+from actiongap.experiments.ranking import plan as ranking
 from actiongap.learning import settings
 from actiongap.tabular.chain_walk import experiment as chain_walk
 from actiongap.training import files, trackers
 from actiongap.training.files import FileError
 
 _LARGEST_BYTES = 1 << 20
-CHAIN_WALK = "chainwalk"
+TRAINING, CHAIN_WALK, RANKING = "training", "chainwalk", "ranking"
+_ARGUMENTS = {CHAIN_WALK: chain_walk.ARGUMENTS, RANKING: ranking.ARGUMENTS}
+"""What suites without training runs may say."""
 
 
 class SuiteError(ValueError):
@@ -50,7 +54,7 @@ class Suite:
     name: str
     title: str
     paper: str = ""
-    kind: str = "training"
+    kind: str = TRAINING
     environments: tuple[str, ...] = ()
     algorithms: tuple[str, ...] = ()
     seeds: int = 5
@@ -61,7 +65,8 @@ class Suite:
     callbacks: tuple[str, ...] = ()
     checks: tuple[Mapping[str, Any], ...] = ()
     paper_scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    chain_walk: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """Of a suite without training runs."""
 
     def experiment(
         self,
@@ -114,15 +119,18 @@ def parse(text: str, name: str, source: str) -> Suite:
         content = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # a number of too many digits is a ValueError of its own
         raise SuiteError(f"{source} is not valid TOML: {error}") from None
-    kind = content.pop("kind", "training")
-    problems = _problems_of_chain_walk(content) if kind == CHAIN_WALK else _problems(content)
-    if kind not in (CHAIN_WALK, "training"):
-        problems.append(f"kind: it is {kind!r}; it must be 'training' or {CHAIN_WALK!r}")
+    kind = content.pop("kind", TRAINING)
+    if kind in _ARGUMENTS:
+        problems = _problems_of_arguments(kind, content)
+    else:
+        problems = _problems(content)
+        if kind != TRAINING:
+            problems.append(f"kind: it is {kind!r}; it must be one of {', '.join((TRAINING, *_ARGUMENTS))}")
     if problems:
         raise SuiteError("\n".join(f"{source}: {problem}" for problem in problems))
     heading = {key: content.pop(key) for key in ("title", "paper") if key in content}
-    if kind == CHAIN_WALK:
-        return Suite(name, **heading, kind=kind, chain_walk=content)
+    if kind in _ARGUMENTS:
+        return Suite(name, **heading, kind=kind, arguments=content)
     for key in ("environments", "algorithms", "callbacks", "checks"):
         content[key] = tuple(content.get(key, ()))
     return Suite(name, **heading, **content)
@@ -170,7 +178,7 @@ def _refusals(
 
 def _problems(content: Mapping[str, Any]) -> list[str]:
     """What is wrong, each as `key: ...`."""
-    allowed = [name for name in Suite.__dataclass_fields__ if name not in ("name", "kind", "chain_walk")]
+    allowed = [name for name in Suite.__dataclass_fields__ if name not in ("name", "kind", "arguments")]
     found = [f"{key}: there is no such key{_near(key, allowed)}" for key in content if key not in allowed]
     found += [f"{key}: it is missing" for key in ("title", "environments", "algorithms") if key not in content]
     kinds: dict[str, tuple[type | tuple[type, ...], str]] = {
@@ -279,12 +287,18 @@ def _problems_of_environments(environments: Sequence[Any]) -> dict[str, str]:
     return found
 
 
-def _problems_of_chain_walk(content: Mapping[str, Any]) -> list[str]:
-    allowed = ("title", "paper", *chain_walk.ARGUMENTS)
+def _problems_of_arguments(kind: str, content: Mapping[str, Any]) -> list[str]:
+    allowed = ("title", "paper", *_ARGUMENTS[kind])
     found = [f"{key}: there is no such key{_near(key, allowed)}" for key in content if key not in allowed]
     if "title" not in content:
         found.append("title: it is missing")
-    return found + _unknown("operators", content.get("operators", []), operators.names())
+    if kind == CHAIN_WALK:
+        return found + _unknown("operators", content.get("operators", []), operators.names())
+    try:
+        ranking.Plan(**{key: value for key, value in content.items() if key in ranking.ARGUMENTS})
+    except ValueError as error:
+        found.append(str(error))
+    return found
 
 
 def _unknown(key: str, given: Sequence[Any], known: Sequence[str]) -> list[str]:

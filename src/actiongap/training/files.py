@@ -87,7 +87,7 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
-def write_json(path: Path, content: Mapping[str, Any], indent: int = 2) -> None:
+def write_json(path: Path, content: Mapping[str, Any], indent: int | None = 2) -> None:
     """Replace the file by this object, and its checksum."""
     plain = to_json(content)
     replace(path, json.dumps({CHECKSUM: _checksum(plain), **plain}, indent=indent, allow_nan=False) + "\n")
