@@ -112,12 +112,16 @@ def _double_precision() -> AbstractContextManager[Any]:
 @cache
 def _program(kind: str, sweeps: int) -> Callable[..., Array]:
     """(task, rules, keys) -> losses [rules, keys, sweeps]."""
-    train = partial({"exact": exact, "sampled": sampled}[kind], sweeps=sweeps)
+    learn = {"exact": exact, "sampled": sampled}[kind]
+
+    def train(task: Task, rule: Rule, key: Array) -> Array:
+        return learn(task, rule, key, sweeps)[1]
+
     return jax.jit(jax.vmap(jax.vmap(train, (None, None, 0)), (None, 0, None)))
 
 
-def sampled(task: Task, rule: Rule, key: Array, sweeps: int) -> Array:
-    """The loss at every copy of the target table, [sweeps]."""
+def sampled(task: Task, rule: Rule, key: Array, sweeps: int) -> tuple[Array, Array]:
+    """Q at the end, [S, A], and the loss at every copy of the target table, [sweeps]."""
     num_states, num_actions = task.rewards.shape
 
     def update(target: Array, carry: tuple[Array, Array], step: Array) -> tuple[tuple[Array, Array], None]:
@@ -137,11 +141,13 @@ def sampled(task: Task, rule: Rule, key: Array, sweeps: int) -> Array:
         carry, _ = jax.lax.scan(partial(update, carry[0]), carry, number * _PERIOD + jnp.arange(_PERIOD))
         return carry, loss_of(task, carry[0])
 
-    return jax.lax.scan(period, (jnp.zeros(task.rewards.shape), jnp.zeros(())), jnp.arange(sweeps))[1]
+    start = jnp.zeros(task.rewards.shape), jnp.zeros(())
+    (q, _), losses = jax.lax.scan(period, start, jnp.arange(sweeps))
+    return q, losses
 
 
-def exact(task: Task, rule: Rule, key: Array, sweeps: int) -> Array:
-    """The loss at every sweep, [sweeps]."""
+def exact(task: Task, rule: Rule, key: Array, sweeps: int) -> tuple[Array, Array]:
+    """Q at the end, [S, A], and the loss at every sweep, [sweeps]."""
 
     def sweep(carry: tuple[Array, Array], step: Array) -> tuple[tuple[Array, Array], Array]:
         q, square = carry
@@ -151,8 +157,9 @@ def exact(task: Task, rule: Rule, key: Array, sweeps: int) -> Array:
         after = operator.join(ahead + error, operator.gap_term(q, scale=jnp.sqrt(square)), ahead)
         return (after, averaged(square, gap_movement(after, q), step, rule)), loss_of(task, after)
 
-    # Before the first sweep nothing has moved yet: no cap.
-    return jax.lax.scan(sweep, (jnp.zeros(task.rewards.shape), jnp.asarray(jnp.inf)), jnp.arange(sweeps))[1]
+    start = jnp.zeros(task.rewards.shape), jnp.asarray(jnp.inf)  # nothing has moved yet: no cap
+    (q, _), losses = jax.lax.scan(sweep, start, jnp.arange(sweeps))
+    return q, losses
 
 
 def averaged(square: Array, scale: Array, count: Array, rule: Rule) -> Array:
