@@ -32,6 +32,7 @@ def test_a_ranking_is_tables_and_files(run: Run, tmp_path: Path) -> None:
     assert code == 0, err
     assert "Mine: 4 settings x 1 seeds" in out
     assert "my_rule:half" in out
+    assert "best among the fixed: " in out
     assert "0 of 4 settings" in err
     assert {path.name for path in (tmp_path / "ranking").iterdir()} == {"losses.json", "ranking.csv", "ranking.png"}
     for option in (("--steps", "5"), ("--environments", "chain"), ("--callbacks", "wandb")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,5 +40,7 @@ def _show(plan: Plan, folder: Path, progress: bool) -> None:
         for each in study.ranked(of):
             table.add_row(each.rule, f"{each.worst:.2f}", f"{each.mean:.2f}", each.worst_setting)
         print_table(table)
+        counts = Counter(study.best_fixed(of).values()).most_common()
+        say(f"best among the fixed: {', '.join(f'{rule} in {count}' for rule, count in counts)}")
     for path in files.write(found, folder):
         say(f"{path.suffix[1:].upper()}: {path}")
