@@ -4,12 +4,13 @@ curves, action-gap, value, kept   by training step; each point is the mean of th
                                   dotted beside the returns, what a random policy gets
 intervals                         interquartile means with 95% intervals
 profiles                          the share of runs with a score above each threshold
+heat-map                          score and action gap over two numbers, where an algorithm was run over two
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from actiongap.analysis import curves, labels, statistics
 from actiongap.analysis.comparison import Comparison, Entry
+from actiongap.analysis.grids import Grid, grids
 from actiongap.analysis.scores import LAST
 from actiongap.training.metrics import CURVES, Metric
 
@@ -51,6 +53,8 @@ def write(comparison: Comparison, folder: Path) -> list[Path]:
     drawn["intervals"] = _intervals(comparison)
     if (profile := profiles(comparison)) is not None:
         drawn["profiles"] = _profiles(comparison, profile)
+    if found := grids(comparison):
+        drawn["heat-map"] = _heat_map(found)
     written = []
     for name, figure in drawn.items():
         figure.draw_without_rendering()
@@ -163,6 +167,28 @@ def _profiles(comparison: Comparison, profile: Profile) -> Figure:
     axes.set_xlim(profile.thresholds[0], profile.thresholds[-1])
     axes.legend(frameon=False, fontsize=8)
     _calm(axes)
+    return figure
+
+
+def _heat_map(found: Sequence[Grid]) -> Figure:
+    """A row of panels for each grid, one for each thing measured."""
+    columns = len(found[0].measured)
+    figure = Figure(figsize=(3.6 * columns, 3 * len(found)), layout="constrained")
+    for row, grid in zip(figure.subplots(len(found), columns, squeeze=False), found, strict=True):
+        where = f"{_name(grid.algorithm)} on {labels.in_figure(labels.environment(grid.environment))}"
+        for axes, (name, cells) in zip(row, grid.measured.items(), strict=True):
+            image = axes.imshow(cells, cmap="Blues", origin="lower", aspect="auto")
+            middle = (np.nanmin(cells) + np.nanmax(cells)) / 2 if np.isfinite(cells).any() else 0.0
+            for (y, x), value in np.ndenumerate(cells):
+                if np.isfinite(value):
+                    axes.text(x, y, f"{value:.3g}", ha="center", va="center", color="w" if value > middle else "k")
+            for set_ticks, values in zip((axes.set_yticks, axes.set_xticks), grid.values, strict=True):
+                set_ticks(range(len(values)), [f"{value:g}" for value in values])
+            axes.set(ylabel=grid.names[0], xlabel=grid.names[1], title=f"{where}: {name}")
+            axes.spines[:].set_visible(False)
+            axes.tick_params(length=0, labelsize=8)
+            axes.title.set_fontsize(9)
+            figure.colorbar(image, ax=axes, shrink=0.8).ax.tick_params(labelsize=7)
     return figure
 
 

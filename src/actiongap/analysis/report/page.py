@@ -75,6 +75,7 @@ def render(
             (labels.environment(name), score_tables.of_environment(comparison, name))
             for name in comparison.environments
         ],
+        over_two_numbers=score_tables.over_two_numbers(comparison),
         interval_plots=[plot for plot in plots if plot],
         checks=[_check(check) for check in checks],
         picture=None if picture is None else base64.b64encode(picture).decode(),

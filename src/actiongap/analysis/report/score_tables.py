@@ -1,4 +1,4 @@
-"""The page's tables of scores: over all environments, as in the paper, and one for each environment."""
+"""The page's tables of scores: over all environments, as in the paper, by environment, and over two numbers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from actiongap.analysis import labels, tables
 from actiongap.analysis.comparison import ENOUGH_SEEDS, Comparison, Entry, Interval, Probability
+from actiongap.analysis.grids import Grid, grids
 from actiongap.analysis.headline import best_of, best_overall, number
 from actiongap.analysis.scores import LAST
 
@@ -69,6 +70,25 @@ def of_environment(comparison: Comparison, environment: str) -> PageTable:
     header = ["Variant", "Runs", "Mean ± SE", "SD", "IQM [95%]", f"Over {base}, % (SD)"]
     header += [*(["Paper, %"] if has_paper else []), f"P(better than {base}) [95%]", f"Steps to {base}'s score"]
     return PageTable(_caption(comparison, environment), header, rows)
+
+
+def over_two_numbers(comparison: Comparison) -> list[PageTable]:
+    """Where an algorithm was run over two of its numbers: a table for each thing measured."""
+    return [_of_grid(grid, name) for grid in grids(comparison) for name in grid.measured]
+
+
+def _of_grid(grid: Grid, name: str) -> PageTable:
+    rows, columns = grid.values
+    caption = f"{labels.variant(grid.algorithm)} on {labels.environment(grid.environment)}: {name}, mean over runs."
+    header = [f"{grid.names[0]} \\ {grid.names[1]}", *(f"{value:g}" for value in columns)]
+    texts = [
+        [f"{value:.3g}" if math.isfinite(value) else tables.NOTHING for value in row] for row in grid.measured[name]
+    ]
+    return PageTable(
+        caption,
+        header,
+        [PageRow(f"{value:g}", list(map(tables.Cell, row))) for value, row in zip(rows, texts, strict=True)],
+    )
 
 
 def as_page_table(table: tables.Table) -> PageTable:
