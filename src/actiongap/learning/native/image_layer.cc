@@ -34,10 +34,10 @@ struct Shape {
   int64_t cells() const { return height * width * channels; }
 };
 
-// Samples of one group: start + the place of each set bit.
+// Samples of one group: start + the place of each set bit. The group's others are in the run `next`, if it is not -1.
 struct Run {
   uint64_t samples;
-  int32_t start, group;
+  int32_t start, next;
 };
 
 // Where the kernel keeps what it needs during a call.
@@ -48,8 +48,8 @@ struct Workspace {
   int32_t* table;         // [table_size]: groups by the hash of their patch
   int32_t* first;         // [batch]: a sample of each group
   int32_t* size;          // [batch]: how many samples are in each group, in the order of discovery
-  Run* runs;              // [batch]: the samples that are not in group 0
-  int64_t* run_count;     // [1]
+  int32_t* last;          // [batch]: each group's last run
+  Run* runs;              // [2 batch]: each group's first run, then the others
   float* sums;            // [batch, filters]: the convolution of each group
   float* hidden;          // [batch, filters]: after the ReLU, less that of group 0
   float* dots;            // [batch, filters]: the gradient of each group's hidden
@@ -192,8 +192,8 @@ class Scratch {
       take(work.table, work.table_size);
       take(work.first, batch);
       take(work.size, batch);
-      take(work.runs, batch);
-      take(work.run_count, 1);
+      take(work.last, batch);
+      take(work.runs, 2 * batch);
       take(work.sums, batch * filters);
       take(work.hidden, batch * filters);
       take(work.dots, batch * filters);

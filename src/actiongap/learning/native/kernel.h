@@ -43,13 +43,6 @@ INLINE void add_row(float* to, const float* from, int64_t count) {
   });
 }
 
-INLINE void subtract_row(float* to, const float* from, int64_t count) {
-  for_each_vector(count, [=](auto zero, int64_t i) ALWAYS_INLINE {
-    using T = decltype(zero);
-    store(to + i, load<T>(to + i) - load<T>(from + i));
-  });
-}
-
 // The totals of four vectors, as four floats.
 INLINE Quad totals(Lanes a, Lanes b, Lanes c, Lanes d) {
   const Lanes ab = SHUFFLE(a, b, EVENS) + SHUFFLE(a, b, ODDS), cd = SHUFFLE(c, d, EVENS) + SHUFFLE(c, d, ODDS);
@@ -88,30 +81,46 @@ INLINE void prefetch(const float* from, int64_t count) {
   for (int64_t i = 0; i < count; i += 16) __builtin_prefetch(from + i);
 }
 
-// out[k, unit..] = hidden[k, :] panel[:, unit..] for GROUPS rows and VECTORS registers of units.
-template <class T, int GROUPS, int VECTORS>
-INLINE void product_tile(const Shape& shape, const float* hidden, const float* panel, float* out) {
+// to[0 .. VECTORS) += sums
+template <class T, int VECTORS>
+INLINE void add_vectors(float* to, const T (&sums)[VECTORS]) {
   constexpr int width = sizeof(T) / sizeof(float);
+  UNROLL for (int v = 0; v < VECTORS; ++v) store(to + v * width, load<T>(to + v * width) + sums[v]);
+}
+
+// hidden[k, :] panel[:, unit..] for GROUPS rows, from group k on, and VECTORS registers of units. Added to the outputs
+// of the group's samples; that of group 0 to what all samples have in common.
+template <class T, int GROUPS, int VECTORS>
+INLINE void product_tile(const Shape& shape, int64_t group, const float* panel, int64_t unit, const Workspace& work,
+                         float* out) {
+  constexpr int width = sizeof(T) / sizeof(float);
+  const float* hidden = work.hidden + group * shape.filters;
   T sums[GROUPS][VECTORS];
   UNROLL for (int k = 0; k < GROUPS; ++k) UNROLL for (int v = 0; v < VECTORS; ++v) sums[k][v] = T{};
   for (int64_t f = 0; f < shape.filters; ++f) {
     T weights[VECTORS];
-    UNROLL for (int v = 0; v < VECTORS; ++v) weights[v] = load<T>(panel + f * shape.units + v * width);
+    UNROLL for (int v = 0; v < VECTORS; ++v) weights[v] = load<T>(panel + f * shape.units + unit + v * width);
     UNROLL for (int k = 0; k < GROUPS; ++k)
       UNROLL for (int v = 0; v < VECTORS; ++v) sums[k][v] += weights[v] * hidden[k * shape.filters + f];
   }
-  UNROLL for (int k = 0; k < GROUPS; ++k)
-    UNROLL for (int v = 0; v < VECTORS; ++v) store(out + k * shape.units + v * width, sums[k][v]);
+  UNROLL for (int k = 0; k < GROUPS; ++k) {
+    if (group + k == 0)
+      add_vectors(work.common + unit, sums[k]);
+    else
+      for_each_sample(work, group + k,
+                      [&](int64_t b) ALWAYS_INLINE { add_vectors(out + b * shape.units + unit, sums[k]); });
+  }
 }
 
 template <class T, int VECTORS>
-INLINE void product_strip(const Shape& shape, int64_t groups, const float* hidden, const float* panel, float* out) {
-  const int64_t filters = shape.filters, units = shape.units, whole = groups / GROUP_TILE * GROUP_TILE;
+INLINE void product_strip(const Shape& shape, int64_t groups, const float* panel, int64_t unit, const Workspace& work,
+                          float* out) {
+  const int64_t whole = groups / GROUP_TILE * GROUP_TILE;
   for (int64_t k = 0; k < whole; k += GROUP_TILE)
-    product_tile<T, GROUP_TILE, VECTORS>(shape, hidden + k * filters, panel, out + k * units);
+    product_tile<T, GROUP_TILE, VECTORS>(shape, k, panel, unit, work, out);
   int64_t k = whole;
-  for (; k + 2 <= groups; k += 2) product_tile<T, 2, VECTORS>(shape, hidden + k * filters, panel, out + k * units);
-  for (; k < groups; ++k) product_tile<T, 1, VECTORS>(shape, hidden + k * filters, panel, out + k * units);
+  for (; k + 2 <= groups; k += 2) product_tile<T, 2, VECTORS>(shape, k, panel, unit, work, out);
+  for (; k < groups; ++k) product_tile<T, 1, VECTORS>(shape, k, panel, unit, work, out);
 }
 
 INLINE void forward_of(const Shape shape, const uint8_t* images, const float* conv_weight, const float* conv_bias,
@@ -128,16 +137,31 @@ INLINE void forward_of(const Shape shape, const uint8_t* images, const float* co
     const int64_t groups = make_groups(shape, patches, work);
     convolve(shape, patches, groups, conv_weight, conv_bias, work);
     for (int64_t u = 0; u < whole; u += VECTOR_TILE * LANES)
-      product_strip<Lanes, VECTOR_TILE>(shape, groups, work.hidden, panel + u, work.rows + u);
-    for (int64_t u = whole; u < units; ++u)
-      product_strip<float, 1>(shape, groups, work.hidden, panel + u, work.rows + u);
-    add_row(work.common, work.rows, units);
-    for (int64_t i = 0; i < *work.run_count; ++i) {
-      const float* row = work.rows + work.runs[i].group * units;
-      for_each_sample(work.runs[i], [=](int64_t b) ALWAYS_INLINE { add_row(out + b * units, row, units); });
-    }
+      product_strip<Lanes, VECTOR_TILE>(shape, groups, panel, u, work, out);
+    for (int64_t u = whole; u < units; ++u) product_strip<float, 1>(shape, groups, panel, u, work, out);
   }
   for (int64_t b = 0; b < shape.batch; ++b) add_row(out + b * units, work.common, units);
+}
+
+// rows[k, unit..] = sum of the gradients of the samples in group k, for all groups but the largest, 0; and in
+// work.common what that leaves of the sum over all samples, which is in row 0.
+template <class T, int VECTORS>
+INLINE void sum_strip(const Shape& shape, int64_t groups, const float* gradient, int64_t unit, const Workspace& work) {
+  constexpr int width = sizeof(T) / sizeof(float);
+  T rest[VECTORS];
+  UNROLL for (int v = 0; v < VECTORS; ++v) rest[v] = load<T>(work.rows + unit + v * width);
+  for (int64_t k = 1; k < groups; ++k) {
+    T sums[VECTORS];
+    UNROLL for (int v = 0; v < VECTORS; ++v) sums[v] = T{};
+    for_each_sample(work, k, [&](int64_t b) ALWAYS_INLINE {
+      UNROLL for (int v = 0; v < VECTORS; ++v) sums[v] += load<T>(gradient + b * shape.units + unit + v * width);
+    });
+    UNROLL for (int v = 0; v < VECTORS; ++v) {
+      store(work.rows + k * shape.units + unit + v * width, sums[v]);
+      rest[v] -= sums[v];
+    }
+  }
+  UNROLL for (int v = 0; v < VECTORS; ++v) store(work.common + unit + v * width, rest[v]);
 }
 
 // out[f, unit..] = sum over the groups of hidden[k, f] rows[k, unit..], for FILTERS filters.
@@ -220,17 +244,15 @@ INLINE void backward_of(const Shape shape, const uint8_t* images, const float* c
     // rows: the sum of the gradients over each group; in row 0 first that over all samples, as dW_p needs it
     float* rows = work.rows;
     __builtin_memcpy(rows, gradients.dense_bias, units * sizeof(float));
-    __builtin_memset(rows + units, 0, (groups - 1) * units * sizeof(float));
-    for (int64_t i = 0; i < *work.run_count; ++i) {
-      float* row = rows + work.runs[i].group * units;
-      for_each_sample(work.runs[i], [=](int64_t b) ALWAYS_INLINE { add_row(row, gradient + b * units, units); });
-    }
+    for (int64_t u = 0; u < whole; u += VECTOR_TILE * LANES)
+      sum_strip<Lanes, VECTOR_TILE>(shape, groups, gradient, u, work);
+    for (int64_t u = whole; u < units; ++u) sum_strip<float, 1>(shape, groups, gradient, u, work);
     for (int64_t u = 0; u < whole; u += VECTOR_TILE * LANES)
       outer_strip<Lanes, VECTOR_TILE>(shape, groups, work.hidden, rows + u, panel_gradient + u);
     for (int64_t u = whole; u < units; ++u)
       outer_strip<float, 1>(shape, groups, work.hidden, rows + u, panel_gradient + u);
 
-    for (int64_t k = 1; k < groups; ++k) subtract_row(rows, rows + k * units, units);
+    __builtin_memcpy(rows, work.common, units * sizeof(float));
     int64_t k = 0;
     for (; k + DOT_TILE <= groups; k += DOT_TILE)
       dot_strip<DOT_TILE>(shape, rows + k * units, panel, work.dots + k * filters);

@@ -112,7 +112,7 @@ static __attribute__((noinline)) int32_t find_group(const Shape shape, const uin
 }
 
 // Puts the samples into groups of equal patches, the largest of them group 0. Returns how many groups there are;
-// work.first has a sample of each, and work.runs the samples that are not in group 0.
+// work.first has a sample of each, and work.runs its samples.
 //
 // Samples go by chunks of 64, the bits of a word. In a chunk, the first sample without a group is compared with all at
 // once, and those like it are a run. Where there are more chunks, a table tells which group a run belongs to.
@@ -120,8 +120,7 @@ static __attribute__((noinline)) int32_t find_group(const Shape shape, const uin
 INLINE int64_t make_groups(const Shape& shape, const uint32_t* patches, const Workspace& work) {
   const bool chunks = shape.batch > 64;
   if (chunks) __builtin_memset(work.table, 0xff, work.table_size * sizeof(int32_t));  // -1: free
-  int32_t groups = 0, largest = 0;
-  int64_t runs = 0, kept = 0;
+  int32_t groups = 0, largest = 0, more = static_cast<int32_t>(shape.batch);
   for (int64_t start = 0; start < shape.batch; start += 64) {
     const int64_t count = shape.batch - start < 64 ? shape.batch - start : 64;
     for (uint64_t left = ~uint64_t{0} >> (64 - count); left != 0;) {
@@ -129,31 +128,32 @@ INLINE int64_t make_groups(const Shape& shape, const uint32_t* patches, const Wo
       const uint64_t same = left & same_patches(shape, patches + start, sample, count);
       left ^= same;
       const int32_t group = chunks ? find_group(shape, patches, start + sample, groups, work) : groups;
+      int32_t run = group;
       if (group == groups) {
         work.first[groups] = static_cast<int32_t>(start + sample);
         work.size[groups++] = 0;
+      } else {
+        run = work.runs[work.last[group]].next = more++;
       }
+      if (chunks) work.last[group] = run;
       work.size[group] += __builtin_popcountll(same);
-      work.runs[runs++] = {same, static_cast<int32_t>(start), group};
+      work.runs[run] = {same, static_cast<int32_t>(start), -1};
     }
   }
   for (int32_t k = 1; k < groups; ++k) largest = work.size[k] > work.size[largest] ? k : largest;
   const int32_t first = work.first[0];
   work.first[0] = work.first[largest];
   work.first[largest] = first;
-  for (int64_t i = 0; i < runs; ++i) {
-    Run run = work.runs[i];
-    const bool is_kept = run.group != largest;
-    run.group = run.group == 0 ? largest : run.group;
-    work.runs[kept] = run;
-    kept += is_kept;
-  }
-  *work.run_count = kept;
+  const Run run = work.runs[0];
+  work.runs[0] = work.runs[largest];
+  work.runs[largest] = run;
   return groups;
 }
 
-// Calls visit(sample) for each sample of a run, in order.
+// Calls visit(sample) for each sample of a group, in order.
 template <class Visit>
-INLINE void for_each_sample(const Run& run, Visit visit) {
-  for (uint64_t left = run.samples; left != 0; left &= left - 1) visit(run.start + __builtin_ctzll(left));
+INLINE void for_each_sample(const Workspace& work, int64_t group, Visit visit) {
+  for (int64_t run = group; run >= 0; run = work.runs[run].next)
+    for (uint64_t left = work.runs[run].samples; left != 0; left &= left - 1)
+      visit(work.runs[run].start + __builtin_ctzll(left));
 }
