@@ -1,7 +1,7 @@
 """The tables and figures of docs/reproduction.md on MinAtar, made from the committed runs: no number is copied by hand.
 
-    python tools/minatar_tables.py            # prints the tables
-    python tools/minatar_tables.py --write    # puts each into its place on the page, which a test compares, and draws
+    python -m tools.minatar_tables            # prints the tables
+    python -m tools.minatar_tables --write    # puts each into its place on the page, which a test compares, and draws
 
 Improvements and scores are the report's (`actiongap.analysis.comparison`), intervals of differences Welch's.
 """
@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from actiongap.analysis import checks, comparison, figures, labels
 from actiongap.analysis.comparison import ENOUGH_SEEDS, Comparison, Entry
 from actiongap.analysis.headline import difference
 from actiongap.experiments import suites
+from tools.doc_tables import put, table
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "reproduction.md"
@@ -43,12 +43,6 @@ PAIRS = (
     ("clip_al", "cap_al"),
     ("al", "dqn"),
 )
-
-
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """As Markdown."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def improvements(found: Comparison) -> str:
@@ -173,16 +167,6 @@ def made(found: Comparison) -> dict[str, str]:
     return {part.__name__: part(found) for part in parts}
 
 
-def put(text: str, tables: dict[str, str]) -> str:
-    """The page with every marked place filled anew."""
-    for name, content in tables.items():
-        place = re.search(rf"<!-- {name}, by tools/minatar_tables.py -->\n(.*?)<!-- end -->\n", text, re.S)
-        if place is None:
-            raise ValueError(f"the page has no place for {name}")
-        text = f"{text[: place.start(1)]}\n{content}\n{text[place.end(1) :]}"
-    return text
-
-
 def draw(found: Comparison) -> None:
     """The page's figures, anew."""
     with tempfile.TemporaryDirectory() as place:
@@ -198,7 +182,7 @@ def main() -> None:
     write = parser.parse_args().write
     found = comparison.compare(RUNS)
     if write:
-        PAGE.write_text(put(PAGE.read_text("utf-8"), made(found)), "utf-8")
+        PAGE.write_text(put(PAGE.read_text("utf-8"), made(found), "tools/minatar_tables.py"), "utf-8")
         draw(found)
     else:
         print("\n".join(made(found).values()))

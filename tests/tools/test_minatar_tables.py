@@ -7,6 +7,7 @@ import pytest
 
 from actiongap.analysis import comparison
 from tools import minatar_tables
+from tools.doc_tables import put
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +17,9 @@ def found() -> comparison.Comparison:
 
 def test_the_page_has_the_tables_of_the_committed_runs(found: comparison.Comparison) -> None:
     page = minatar_tables.PAGE.read_text("utf-8")
-    assert minatar_tables.put(page, minatar_tables.made(found)) == page, "python tools/minatar_tables.py --write"
+    assert put(page, minatar_tables.made(found), "tools/minatar_tables.py") == page, (
+        "python -m tools.minatar_tables --write"
+    )
 
 
 def test_every_algorithm_has_the_same_seeds_of_a_game(found: comparison.Comparison) -> None:
@@ -45,8 +48,3 @@ def test_the_last_steps_by_hand(found: comparison.Comparison) -> None:
         entry, steps=steps, curves={"evaluation_return": np.array([[9.0, 9.0, 9.0, 2.0, 4.0]])}
     )
     assert minatar_tables.late(shortened).scores.tolist() == [3.0]
-
-
-def test_a_page_without_a_place_is_refused() -> None:
-    with pytest.raises(ValueError, match="no place for aggregates"):
-        minatar_tables.put("text\n", {"aggregates": "| 1 |\n"})

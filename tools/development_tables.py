@@ -1,0 +1,110 @@
+"""The tables of docs/theory.md on rules in deep agents, made from the committed results.
+
+    python -m tools.development_tables            # prints them
+    python -m tools.development_tables --write    # puts each into its place on the page, which a test compares
+
+What `tools/deep_rules.py` measured is in results/rules; what is a run of the package, in results/minatar and
+results/gymnasium, is taken from there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+
+from actiongap.training import tables
+from tools.doc_tables import put, table
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "theory.md"
+RULES = {
+    "dqn": "DQN",
+    "al": "AL",
+    "clip_al": "clipped AL, the paper's or the rule's Q_l",
+    "clip_al limit=true": "clipped AL that limits",
+    "cap_al cap=4": "capped AL, cap 4",
+    "cap_al cap=8": "capped AL, cap 8",
+    "cap_al cap=16": "capped AL, cap 16",
+    "running cap=4": "capped AL, running e, cap 4",
+    "running cap=8": "capped AL, running e, cap 8",
+    "tested": "tested look-ahead",
+    "tested_cap": "tested look-ahead, capped",
+    "split": "separate memory",
+}
+Returns = dict[str, np.ndarray]
+"""By rule: [seeds, evaluations], without the one at step 0."""
+
+
+def measured(name: str) -> Returns:
+    """What the tool kept of an environment."""
+    path = ROOT / "results" / "rules" / f"{name}.json"
+    kept = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    return {rule: np.asarray(found["returns"]) for rule, found in kept.items()}
+
+
+def of_runs(folder: str, names: dict[str, str], seeds: range, last_step: int) -> Returns:
+    """Of runs of the package: by rule, what stands before the seed in their names."""
+    found = {}
+    for rule, name in names.items():
+        rows = [tables.read(ROOT / "results" / folder / f"{name}-{seed}" / "metrics.csv") for seed in seeds]
+        found[rule] = np.array(
+            [[row["evaluation_return"] for row in run if 0 < row["step"] <= last_step] for run in rows]
+        )
+    return found
+
+
+def environments() -> dict[str, Returns]:
+    """All that was measured, by what the tables call it."""
+    named = {"dqn": "dqn", "al": "al", "clip_al": "clip_al", "cap_al cap=8": "cap_al"}
+    breakout = {rule: f"minatar-breakout-{name}" for rule, name in named.items()}
+    # On LunarLander clipped AL by the rule is AL, to the bit.
+    lander = {rule: f"LunarLander-v3-{'al' if rule == 'clip_al' else name}" for rule, name in named.items()}
+    return {
+        "Pixelcopter": measured("pixelcopter"),
+        "Breakout": of_runs("minatar", breakout, range(3), 500_000) | measured("breakout"),
+        "LunarLander": of_runs("gymnasium/lunarlander", lander, range(5), 200_000) | measured("lunarlander"),
+        "CartPole": measured("cartpole"),
+        "Acrobot": measured("acrobot"),
+    }
+
+
+def cell(samples: np.ndarray) -> str:
+    """Mean and standard error over seeds."""
+    return f"{samples.mean():.3g} ± {samples.std(ddof=1) / np.sqrt(len(samples)):.2g}"
+
+
+def made() -> dict[str, str]:
+    """Each table by its name."""
+    found = environments()
+    header = ["", *(f"{name} ({len(next(iter(of.values())))} seeds)" for name, of in found.items())]
+    parts = {
+        "last_quarter": lambda returns: returns[:, -(returns.shape[1] // 4) :].mean(axis=1),
+        "whole_curve": lambda returns: returns.mean(axis=1),
+    }
+    return {
+        part: table(
+            header,
+            [
+                [label, *(cell(measure(of[rule])) if rule in of else "" for of in found.values())]
+                for rule, label in RULES.items()
+            ],
+        )
+        for part, measure in parts.items()
+    }
+
+
+def main() -> None:
+    """Print the tables, or write them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help=f"put them into {PAGE.relative_to(ROOT)}")
+    if parser.parse_args().write:
+        PAGE.write_text(put(PAGE.read_text("utf-8"), made(), "tools/development_tables.py"), "utf-8")
+    else:
+        print("\n".join(made().values()))
+
+
+if __name__ == "__main__":
+    main()
