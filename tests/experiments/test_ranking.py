@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,11 @@ def test_ratios_by_hand() -> None:
     ]
 
 
+def test_where_a_fixed_one_loses_nothing_the_others_are_as_good_or_infinitely_worse() -> None:
+    found = study.ranked({"one": {"T": [0.0], "AL": [0.0], "capped, cap 8": [0.1]}})
+    assert [(each.rule, each.worst) for each in found] == [("T", 1.0), ("AL", 1.0), ("capped, cap 8", math.inf)]
+
+
 def test_a_study_is_kept_goes_on_and_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = replace(SMALL, data=("exact",), sigmas=(0.3, 3.0))
     whole = study.run(plan)
@@ -156,7 +162,9 @@ def test_a_study_is_kept_goes_on_and_is_written(tmp_path: Path, monkeypatch: pyt
         ("alphas = [1.5]", "alphas: alpha is 1.5; it must lie in [0, 1)"),
         ("alphas = []", "alphas: it is empty"),
         ("caps = [0]", "caps: cap is 0; it must lie in (0, inf]"),
-        ('sigmas = ["much"]', "sigmas: 'much' is none"),
+        ('sigmas = ["much"]', "sigmas: it has 'much'; each must be a number of at least 0"),
+        ("sigmas = [inf]", "sigmas: it has inf"),
+        ("seeds = inf", "seeds: it is inf; it must be a whole number"),
         ("gamma = 1", "gamma: it is 1; it must lie in [0, 1)"),
         ('data = ["sample"]', "data: there is no 'sample'; there are: exact, sampled"),
         ('algorithms = ["al"]', "algorithms: 'al' is no operator of your own"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
@@ -40,21 +41,21 @@ class Plan:
             if not isinstance(value, list | tuple):
                 raise ValueError(f"{name}: it is {value!r}; it must be a list")
             object.__setattr__(self, name, tuple(value))
-        for name, least in (("data", 1), ("alphas", 1), ("sigmas", 1)):
-            if len(getattr(self, name)) < least:
-                raise ValueError(f"{name}: it is empty; it must have at least {least} entry")
+        for name in ("data", "alphas", "sigmas"):
+            if not getattr(self, name):
+                raise ValueError(f"{name}: it is empty; it must have at least one entry")
         for kind in self.data:
             if kind not in KINDS:
                 raise ValueError(f"data: there is no {kind!r}; there are: {', '.join(KINDS)}")
         for name in ("sweeps", "seeds"):
             value = getattr(self, name)
-            if not _is_number(value) or value != int(value) or value < 1:
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise ValueError(f"{name}: it is {value!r}; it must be a whole number, 1 or more")
         if not _is_number(self.gamma) or not 0 <= self.gamma < 1:
             raise ValueError(f"gamma: it is {self.gamma!r}; it must lie in [0, 1)")
         for sigma in self.sigmas:
-            if not _is_number(sigma) or not sigma >= 0:
-                raise ValueError(f"sigmas: {sigma!r} is none; it must be a number of at least 0")
+            if not _is_number(sigma) or not 0 <= sigma < math.inf:
+                raise ValueError(f"sigmas: it has {sigma!r}; each must be a number of at least 0")
         for name, number in (
             ("alphas", "alpha"),
             ("clip_ratios", "clip_ratio"),

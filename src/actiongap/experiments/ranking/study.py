@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -74,7 +75,7 @@ def ranked(of: Losses) -> list[Ranked]:
         means = {rule: float(np.mean(samples)) for rule, samples in by_rule.items()}
         best = min(mean for rule, mean in means.items() if losses.is_fixed(rule))
         for rule, mean in means.items():
-            ratios.setdefault(rule, {})[setting] = mean / best
+            ratios.setdefault(rule, {})[setting] = mean / best if best > 0 else 1.0 if mean <= 0 else math.inf
     return sorted((Ranked(*each) for each in ratios.items()), key=lambda each: (each.worst, each.mean))
 
 
