@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from actiongap.analysis.checks import with_error
 from actiongap.training import tables
 from tools.doc_tables import put, table
 
@@ -71,11 +72,6 @@ def environments() -> dict[str, Returns]:
     }
 
 
-def cell(samples: np.ndarray) -> str:
-    """Mean and standard error over seeds."""
-    return f"{samples.mean():.3g} ± {samples.std(ddof=1) / np.sqrt(len(samples)):.2g}"
-
-
 def made() -> dict[str, str]:
     """Each table by its name."""
     found = environments()
@@ -88,7 +84,7 @@ def made() -> dict[str, str]:
         part: table(
             header,
             [
-                [label, *(cell(measure(of[rule])) if rule in of else "" for of in found.values())]
+                [label, *(with_error(measure(of[rule])) if rule in of else "" for of in found.values())]
                 for rule, label in RULES.items()
             ],
         )

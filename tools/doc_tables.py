@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """As Markdown."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    lines: list[Sequence[object]] = [header, ["---"] * len(header), *rows]
+    return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
 
 
 def put(text: str, tables: Mapping[str, str], tool: str) -> str:

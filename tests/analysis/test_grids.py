@@ -43,13 +43,22 @@ def test_a_grid_by_hand(runs: Path) -> None:
         [{"alpha": 0.8, "clip_ratio": 0.7, "floor": -1.0}, {"alpha": 0.9, "clip_ratio": 0.8, "floor": -2.0}],
         [{"alpha": 0.8, "lower_bound": "-inf"}, {"alpha": 0.9, "lower_bound": 0.0}],
         [{"alpha": 0.8, "limit": False}, {"alpha": 0.9, "limit": True}],
+        [{"alpha": 0.8, "clip_ratio": 0.7}, {"alpha": 0.9, "clip_ratio": 0.8}],
     ],
-    ids=["one", "three", "no number", "a switch"],
+    ids=["one", "three", "no number", "a switch", "a diagonal"],
 )
 def test_only_two_numbers_are_a_grid(varied: list[dict[str, float]], tmp_path: Path) -> None:
     for place, numbers in enumerate(varied):
         write_run(tmp_path, algorithm="clip_al", name=str(place), **numbers)
     assert grids(compare(tmp_path)) == []
+
+
+def test_runs_without_a_gap_have_a_grid_of_scores(runs: Path) -> None:
+    for path in runs.rglob("metrics.csv"):
+        path.write_text("\n".join(",".join(line.split(",")[:2]) for line in path.read_text().splitlines()) + "\n")
+    (grid,) = grids(compare(runs))
+    assert grid.measured["score"][0, 0] == 30.5
+    assert np.isnan(grid.measured["action gap"]).all()
 
 
 def test_the_report_shows_it(runs: Path, tmp_path: Path) -> None:

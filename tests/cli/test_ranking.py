@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import linecache
+import sys
 from pathlib import Path
 
 from .conftest import Run
@@ -35,10 +38,29 @@ def test_a_ranking_is_tables_and_files(run: Run, tmp_path: Path) -> None:
     assert "best among the fixed: " in out
     assert "0 of 4 settings" in err
     assert {path.name for path in (tmp_path / "ranking").iterdir()} == {"losses.json", "ranking.csv", "ranking.png"}
-    for option in (("--steps", "5"), ("--environments", "chain"), ("--callbacks", "wandb")):
+    for option in (
+        ("--steps", "5"),
+        ("--environments", "chain"),
+        ("--callbacks", "wandb"),
+        ("--cores", "2"),
+        ("--on", "ray"),
+    ):
         code, _, err = run("reproduce", "mine.toml", *option)
         assert (code, err.count("\n")) == (2, 1)
         assert f"mine has no training runs, so {option[0]} does not apply" in err
+
+
+def test_an_operator_that_was_changed_is_not_shown_with_its_old_losses(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "changed_rule.py").write_text(RULE)
+    (tmp_path / "mine.toml").write_text(SUITE.replace("my_rule", "changed_rule"))
+    assert run("reproduce", "mine.toml", "--out", "ranking")[0] == 0
+    (tmp_path / "changed_rule.py").write_text(RULE.replace("alpha / 2", "-alpha / 2"))
+    linecache.clearcache()
+    sys.modules.pop("changed_rule")
+    importlib.invalidate_caches()
+    code, _, err = run("reproduce", "mine.toml", "--out", "ranking")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "was measured with another changed_rule:half: choose another folder with --out, or remove it" in err
 
 
 def test_the_shipped_one_says_its_size(run: Run) -> None:

@@ -116,6 +116,14 @@ def test_where_a_fixed_one_loses_nothing_the_others_are_as_good_or_infinitely_wo
     assert [(each.rule, each.worst) for each in found] == [("T", 1.0), ("AL", 1.0), ("capped, cap 8", math.inf)]
 
 
+def test_an_operator_of_ones_own_is_no_fixed_clip_ratio() -> None:
+    assert list(filter(losses.is_fixed, ["T", "AL", "clipped, c 0.5", "clipped_mine:gate", "T:gate"])) == [
+        "T",
+        "AL",
+        "clipped, c 0.5",
+    ]
+
+
 def test_a_study_is_kept_goes_on_and_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = replace(SMALL, data=("exact",), sigmas=(0.3, 3.0))
     whole = study.run(plan)
@@ -162,13 +170,15 @@ def test_a_study_is_kept_goes_on_and_is_written(tmp_path: Path, monkeypatch: pyt
         ("alphas = [1.5]", "alphas: alpha is 1.5; it must lie in [0, 1)"),
         ("alphas = []", "alphas: it is empty"),
         ("caps = [0]", "caps: cap is 0; it must lie in (0, inf]"),
+        ("caps = [inf]", "caps: it has inf; each must be a number of at least 0, and finite"),
+        ("clip_ratios = [[0.5, 0.6]]", "clip_ratios: it has [0.5, 0.6]; each must be a number"),
         ('sigmas = ["much"]', "sigmas: it has 'much'; each must be a number of at least 0"),
         ("sigmas = [inf]", "sigmas: it has inf"),
         ("seeds = inf", "seeds: it is inf; it must be a whole number"),
         ("gamma = 1", "gamma: it is 1; it must lie in [0, 1)"),
         ('data = ["sample"]', "data: there is no 'sample'; there are: exact, sampled"),
         ('algorithms = ["al"]', "algorithms: 'al' is no operator of your own"),
-        ('algorithms = ["nowhere:rule"]', "algorithms: "),
+        ('algorithms = ["nowhere:rule"]', "algorithms: nowhere:rule cannot be imported"),
     ],
 )
 def test_a_mistake_in_a_suite_is_named(line: str, said: str, tmp_path: Path) -> None:
@@ -177,3 +187,14 @@ def test_a_mistake_in_a_suite_is_named(line: str, said: str, tmp_path: Path) -> 
     with pytest.raises(suites.SuiteError) as caught:
         suites.load(path)
     assert f"{path}: {said}" in str(caught.value)
+
+
+def test_all_mistakes_in_a_suite_are_named_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('kind = "ranking"\nseeds = 0\nsweeps = 0\ngamma = 2\ncaps = [0]\nsigmas = [-1]\n')
+    with pytest.raises(suites.SuiteError) as caught:
+        suites.load(path)
+    named = [line.removeprefix(f"{path}: ").split(":")[0] for line in str(caught.value).splitlines()]
+    assert named == ["title", "seeds", "sweeps", "gamma", "sigmas", "caps"]
+    with pytest.raises(ValueError, match=r"gamma: it is 2.*; seeds: it is 0"):
+        Plan(seeds=0, gamma=2)

@@ -101,6 +101,7 @@ def test_all_mistakes_are_named_at_once(tmp_path: Path) -> None:
         (GOOD.replace('baseline = "dqn"', 'baseline = "al"'), "baseline: 'al' is not one of the algorithms"),
         ('kind = "chainwalk"\ntitle = "x"\nalhpa = 1', "alhpa: there is no such key; near: alpha"),
         ('kind = "walk"\n' + GOOD, "kind: it is 'walk'"),
+        ('kind = ["ranking"]\n' + GOOD, "kind: it is ['ranking']; it must be one of training, chainwalk, ranking"),
     ],
 )
 def test_a_mistake_is_named(text: str, said: str, tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """The tables on rules in deep agents are those of the committed results."""
 
-import numpy as np
-
 from tools import development_tables
 from tools.doc_tables import put
 
@@ -10,10 +8,6 @@ def test_the_page_has_the_tables_of_the_committed_results() -> None:
     page = development_tables.PAGE.read_text("utf-8")
     again = put(page, development_tables.made(), "tools/development_tables.py")
     assert again == page, "python -m tools.development_tables --write"
-
-
-def test_a_cell_by_hand() -> None:
-    assert development_tables.cell(np.array([1.0, 2.0, 3.0])) == "2 ± 0.58"  # 1 / sqrt(3)
 
 
 def test_runs_of_the_package_are_cut_at_the_step() -> None:

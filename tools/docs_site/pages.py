@@ -17,7 +17,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from actiongap.learning import settings
 from actiongap.learning.settings import Settings
 from actiongap.training.apex.settings import PRESETS as APEX_PRESETS
 from actiongap.training.apex.settings import ApexSettings
+from tools.doc_tables import table
 from tools.docs_site import algorithms, contents, repository
 
 PLAYGROUND = "playground-page.html"
@@ -88,11 +89,6 @@ def _experiment(folder: Path) -> str:
     return f"{tables}\n![Learning curves]({curves})\n{command}"
 
 
-def _table(heading: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    lines = [heading, ["---"] * len(heading), *rows]
-    return "".join(f"| {' | '.join(str(cell) for cell in line)} |\n" for line in lines)
-
-
 def _settings() -> str:
     """Every number that can be set: what it means, what is allowed, what it is in each preset."""
     apex_presets = {name: own for name, (own, _) in APEX_PRESETS.items()}
@@ -110,7 +106,7 @@ What `Agent(..., name=value)` and `--set name=value` change.
 
 ## Of training
 
-{_table(("setting", "meaning", "allowed"), of_training)}
+{table(("setting", "meaning", "allowed"), of_training)}
 ## Of training, in each preset
 
 {_values(settings.PRESETS)}
@@ -118,12 +114,12 @@ What `Agent(..., name=value)` and `--set name=value` change.
 
 Their defaults are on the algorithms' pages, and in [the operators](../operators.md).
 
-{_table(("number", "meaning", "of"), of_operators)}
+{table(("number", "meaning", "of"), of_operators)}
 ## Of Ape-X
 
 With `apex="paper"` or `apex="horgan"`, on the command line `--apex --preset NAME`; see [Ape-X](../apex.md).
 
-{_table(("setting", "meaning"), [(f"`{each.name}`", each.metadata["meaning"]) for each in fields(ApexSettings)])}
+{table(("setting", "meaning"), [(f"`{each.name}`", each.metadata["meaning"]) for each in fields(ApexSettings)])}
 ## Of Ape-X, in each preset
 
 {_values(apex_presets)}"""
@@ -132,7 +128,7 @@ With `apex="paper"` or `apex="horgan"`, on the command line `--apex --preset NAM
 def _values(presets: Mapping[str, Any]) -> str:
     names = [each.name for each in fields(next(iter(presets.values())))]
     rows = [(f"`{name}`", *(getattr(preset, name) for preset in presets.values())) for name in names]
-    return _table(("setting", *presets), rows)
+    return table(("setting", *presets), rows)
 
 
 def _having(number: str) -> list[str]:

@@ -96,7 +96,7 @@ def _finding(comparison: Comparison, environment: str, check: Mapping[str, Any])
     right, pairs, seen = 0, 0, []
     for chain in chains:
         values = [measure(entry, check) for _, entry in chain]
-        seen.append(", ".join(f"{label} {_with_error(value)}" for (label, _), value in zip(chain, values, strict=True)))
+        seen.append(", ".join(f"{label} {with_error(value)}" for (label, _), value in zip(chain, values, strict=True)))
         for before, after in itertools.pairwise(values):
             pairs += 1
             right += bool(sign * (np.mean(after) - np.mean(before)) > 0)
@@ -126,7 +126,8 @@ def measure(entry: Entry, check: Mapping[str, Any]) -> np.ndarray:
     return np.asarray([row.mean() for row in rows])
 
 
-def _with_error(values: np.ndarray) -> str:
+def with_error(values: np.ndarray) -> str:
+    """The mean over runs and its standard error."""
     if len(values) < 2:
         return f"{np.mean(values):.3g}" if len(values) else "unknown"
     return f"{np.mean(values):.3g} ± {np.std(values, ddof=1) / np.sqrt(len(values)):.2g}"

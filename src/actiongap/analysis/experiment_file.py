@@ -96,7 +96,7 @@ def _problems(content: Mapping[str, Any]) -> Any:
             if not isinstance(record, dict):
                 yield f"its {key} of {name!r} is not an object"
     for name, record in (content.get("random_scores") or {}).items():
-        if not _is_number(record.get("mean")):
+        if not files.is_number(record.get("mean")):
             yield f"its random score of {name!r} has no mean"
     for name, spec in (content.get("runs") or {}).items():
         if not isinstance(spec, dict):
@@ -109,7 +109,3 @@ def _problems(content: Mapping[str, Any]) -> Any:
             yield f"its run {name!r} lacks seed or steps as whole numbers"
         elif not isinstance(spec.get("overrides", {}), dict):
             yield f"the overrides of its run {name!r} are not an object"
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

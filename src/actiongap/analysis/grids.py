@@ -13,6 +13,7 @@ import numpy as np
 
 from actiongap.analysis.checks import measure
 from actiongap.analysis.comparison import Comparison, Entry
+from actiongap.training.files import is_number
 
 
 class Grid(NamedTuple):
@@ -44,12 +45,11 @@ def _two_numbers(variants: Mapping[str, Mapping[str, Any]]) -> tuple[str, str] |
     names = dict.fromkeys(name for values in variants.values() for name in values)
     found = {name: [values.get(name) for values in variants.values()] for name in names}
     differing = [name for name, values in found.items() if len(set(map(repr, values))) > 1]
-    numbers = all(_is_number(value) for name in differing for value in found[name])
-    return (differing[0], differing[1]) if len(differing) == 2 and numbers else None
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    if len(differing) != 2 or not all(is_number(value) for name in differing for value in found[name]):
+        return None
+    # As many variants as values of the one: no two differ in the other alone.
+    is_diagonal = len(variants) == max(len(set(found[name])) for name in differing)
+    return None if is_diagonal else (differing[0], differing[1])
 
 
 def _grid(
@@ -71,5 +71,5 @@ def _grid(
 
 
 def _last_gap(entry: Entry) -> float:
-    gaps = measure(entry, {"metric": "action_gap"})
+    gaps = measure(entry, {"metric": "action_gap"}) if "action_gap" in entry.curves else np.empty(0)
     return float(gaps.mean()) if len(gaps) else np.nan

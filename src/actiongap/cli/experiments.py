@@ -113,7 +113,16 @@ def reproduce(
     if seeds is not None and seeds < 1:
         raise ValueError(f"seeds is {seeds}; it must be 1 or more")
     if chosen.kind != suites.TRAINING:
-        for option, given in (("--callbacks", callbacks), ("--steps", steps), ("--environments", environments)):
+        options: dict[str, object] = {
+            "--callbacks": callbacks,
+            "--steps": steps,
+            "--environments": environments,
+            "--on": on == "ray",
+            "--address": address,
+            "--cores": cores,
+            "--seeds": seeds if chosen.kind == suites.CHAIN_WALK else None,
+        }
+        for option, given in options.items():
             if given:
                 raise ValueError(f"{chosen.name} has no training runs, so {option} does not apply")
         if chosen.kind == suites.RANKING:

@@ -120,7 +120,7 @@ def parse(text: str, name: str, source: str) -> Suite:
     except (ValueError, RecursionError) as error:  # a number of too many digits is a ValueError of its own
         raise SuiteError(f"{source} is not valid TOML: {error}") from None
     kind = content.pop("kind", TRAINING)
-    if kind in _ARGUMENTS:
+    if isinstance(kind, str) and kind in _ARGUMENTS:
         problems = _problems_of_arguments(kind, content)
     else:
         problems = _problems(content)
@@ -226,7 +226,7 @@ def _problems(content: Mapping[str, Any]) -> list[str]:
             found += [
                 f"paper_scores.{environment}.{name}: it is {value!r}; it must be a number"
                 for name, value in scores.items()
-                if isinstance(value, bool) or not isinstance(value, int | float)
+                if not files.is_number(value)
             ]
     environments = [name for name in right.get("environments", []) if repr(name) not in of_environments]
     known = [name for name in algorithms if name in operators.names()]
@@ -294,11 +294,7 @@ def _problems_of_arguments(kind: str, content: Mapping[str, Any]) -> list[str]:
         found.append("title: it is missing")
     if kind == CHAIN_WALK:
         return found + _unknown("operators", content.get("operators", []), operators.names())
-    try:
-        ranking.Plan(**{key: value for key, value in content.items() if key in ranking.ARGUMENTS})
-    except ValueError as error:
-        found.append(str(error))
-    return found
+    return found + ranking.problems_of(content)
 
 
 def _unknown(key: str, given: Sequence[Any], known: Sequence[str]) -> list[str]:

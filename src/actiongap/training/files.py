@@ -111,6 +111,11 @@ def to_json(value: Any) -> Any:
     return value
 
 
+def is_number(value: Any) -> bool:
+    """Whether a value from a file is a number, which True and False are not."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def replace(path: Path, content: str | bytes) -> None:
     """Replace the file by this text, or by these bytes: at any moment there is the old file or the new one."""
     partial = path.with_name(f"{path.name}.{_host()}.{os.getpid()}.{secrets.token_hex(4)}{PARTIAL}")

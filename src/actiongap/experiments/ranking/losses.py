@@ -65,7 +65,7 @@ def measure(plan: Plan, setting: Setting, kind: str) -> dict[str, list[float]]:
 
 def is_fixed(rule: str) -> bool:
     """Whether a rule is a fixed clip ratio that drops: T and AL are its ends."""
-    return rule in ("T", "AL") or rule.startswith("clipped")
+    return rule in ("T", "AL") or rule.startswith("clipped, c ")
 
 
 def _family(plan: Plan, setting: Setting, kind: str) -> dict[str, Rule]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ import numpy as np
 from actiongap import custom_operators, operators
 from actiongap.tabular import mdps
 from actiongap.tabular.mdp import MDP
+from actiongap.training import files
 
 KINDS = ("exact", "sampled")
 
@@ -36,48 +38,16 @@ class Plan:
     seeds: int = 10
 
     def __post_init__(self) -> None:
+        if problems := problems_of(vars(self)):
+            raise ValueError("; ".join(problems))
         for name in _LISTS:
-            value = getattr(self, name)
-            if not isinstance(value, list | tuple):
-                raise ValueError(f"{name}: it is {value!r}; it must be a list")
-            object.__setattr__(self, name, tuple(value))
-        for name in ("data", "alphas", "sigmas"):
-            if not getattr(self, name):
-                raise ValueError(f"{name}: it is empty; it must have at least one entry")
-        for kind in self.data:
-            if kind not in KINDS:
-                raise ValueError(f"data: there is no {kind!r}; there are: {', '.join(KINDS)}")
-        for name in ("sweeps", "seeds"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name}: it is {value!r}; it must be a whole number, 1 or more")
-        if not _is_number(self.gamma) or not 0 <= self.gamma < 1:
-            raise ValueError(f"gamma: it is {self.gamma!r}; it must lie in [0, 1)")
-        for sigma in self.sigmas:
-            if not _is_number(sigma) or not 0 <= sigma < math.inf:
-                raise ValueError(f"sigmas: it has {sigma!r}; each must be a number of at least 0")
-        for name, number in (
-            ("alphas", "alpha"),
-            ("clip_ratios", "clip_ratio"),
-            ("limits", "clip_ratio"),
-            ("caps", "cap"),
-        ):
-            for value in getattr(self, name):
-                try:
-                    operators.Operator().replace(**{number: value})
-                except ValueError as error:
-                    raise ValueError(f"{name}: {error}") from None
-        for algorithm in self.algorithms:
-            if not custom_operators.is_name(algorithm):
-                raise ValueError(f"algorithms: {algorithm!r} is no operator of your own; name it module:function")
-            try:
-                custom_operators.from_name(algorithm)
-            except ValueError as error:
-                raise ValueError(f"algorithms: {error}") from None
+            object.__setattr__(self, name, tuple(getattr(self, name)))
 
 
 ARGUMENTS = tuple(field.name for field in fields(Plan))
 """What a suite may say of the experiment."""
+_NUMBERS = {"alphas": "alpha", "clip_ratios": "clip_ratio", "limits": "clip_ratio", "caps": "cap"}
+"""Lists of an operator's numbers."""
 _LISTS = ("data", "alphas", "sigmas", "clip_ratios", "limits", "caps", "algorithms")
 
 
@@ -125,5 +95,40 @@ def dense(mdp: MDP) -> np.ndarray:
     return np.stack(list(matrices), axis=1)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def problems_of(content: Mapping[str, Any]) -> list[str]:
+    """What is wrong with the arguments of a plan, each as `key: ...`."""
+    found, right = [], {}
+    for name, value in content.items():
+        if name in _LISTS and not isinstance(value, list | tuple):
+            found.append(f"{name}: it is {value!r}; it must be a list")
+        elif name in ("data", "alphas", "sigmas") and not value:
+            found.append(f"{name}: it is empty; it must have at least one entry")
+        elif name in ("sweeps", "seeds") and (type(value) is not int or value < 1):
+            found.append(f"{name}: it is {value!r}; it must be a whole number, 1 or more")
+        elif name == "gamma" and not (files.is_number(value) and 0 <= value < 1):
+            found.append(f"gamma: it is {value!r}; it must lie in [0, 1)")
+        elif name in _LISTS:
+            right[name] = value
+    found += [
+        f"data: there is no {kind!r}; there are: {', '.join(KINDS)}"
+        for kind in right.get("data", ())
+        if kind not in KINDS
+    ]
+    for name in ("sigmas", *_NUMBERS):
+        for value in right.get(name, ()):
+            if not files.is_number(value) or not 0 <= value < math.inf:
+                found.append(f"{name}: it has {value!r}; each must be a number of at least 0, and finite")
+            elif name in _NUMBERS:
+                try:
+                    operators.Operator().replace(**{_NUMBERS[name]: value})
+                except ValueError as error:
+                    found.append(f"{name}: {error}")
+    for name in right.get("algorithms", ()):
+        if not custom_operators.is_name(name):
+            found.append(f"algorithms: {name!r} is no operator of your own; name it module:function")
+            continue
+        try:
+            custom_operators.from_name(name)
+        except ValueError as error:
+            found.append(f"algorithms: {error}")
+    return found

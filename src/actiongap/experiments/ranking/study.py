@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -10,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actiongap import custom_operators
 from actiongap.experiments.ranking import losses
 from actiongap.experiments.ranking.plan import Plan, settings
 from actiongap.training import display, files
@@ -104,11 +107,26 @@ def _known(plan: Plan, folder: str | Path | None) -> Mapping[str, Losses]:
     if folder is None or not (Path(folder) / FILE).exists():
         return nothing
     before = read(folder)
+    path = Path(folder) / FILE
     if before.plan != plan:
-        raise ValueError(f"{Path(folder) / FILE} is of another plan: choose another folder with --out, or remove it")
+        raise ValueError(f"{path} is of another plan: choose another folder with --out, or remove it")
+    for name, source in _sources(plan).items():
+        if files.read_json(path).get("sources", {}).get(name) != source:
+            raise ValueError(f"{path} was measured with another {name}: choose another folder with --out, or remove it")
     return before.losses
 
 
 def _keep(folder: Path, plan: Plan, found: Mapping[str, Losses]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    files.write_json(folder / FILE, {"plan": asdict(plan), "losses": found}, indent=None)
+    content = {"plan": asdict(plan), "sources": _sources(plan), "losses": found}
+    files.write_json(folder / FILE, content, indent=None)
+
+
+def _sources(plan: Plan) -> dict[str, str]:
+    """The custom operators' text, by name: a function that was changed is another rule."""
+    found = {}
+    for name in plan.algorithms:
+        functions = custom_operators.from_name(name).functions  # type: ignore[attr-defined]
+        with contextlib.suppress(OSError, TypeError):  # without a text, the name must do
+            found[name] = "\n".join(inspect.getsource(each) for each in functions if each is not None)
+    return found
