@@ -25,6 +25,9 @@ RULES = {
     "dqn": "DQN",
     "al": "AL",
     "clip_al": "clipped AL, the paper's or the rule's Q_l",
+    "clip_al lower_bound=-200": "clipped AL, Q_l -200",
+    "clip_al lower_bound=-100": "clipped AL, Q_l -100",
+    "clip_al lower_bound=0": "clipped AL, Q_l 0",
     "clip_al limit=true": "clipped AL that limits",
     "cap_al cap=4": "capped AL, cap 4",
     "cap_al cap=8": "capped AL, cap 8",
@@ -62,7 +65,8 @@ def environments() -> dict[str, Returns]:
     named = {"dqn": "dqn", "al": "al", "clip_al": "clip_al", "cap_al cap=8": "cap_al"}
     breakout = {rule: f"minatar-breakout-{name}" for rule, name in named.items()}
     # On LunarLander clipped AL by the rule is AL, to the bit.
-    lander = {rule: f"LunarLander-v3-{'al' if rule == 'clip_al' else name}" for rule, name in named.items()}
+    tuned = {"clip_al": "al", "clip_al lower_bound=-200": "clip_al-lower_bound=-200"}
+    lander = {rule: f"LunarLander-v3-{name}" for rule, name in (named | tuned).items()}
     return {
         "Pixelcopter": measured("pixelcopter"),
         "Breakout": of_runs("minatar", breakout, range(3), 500_000) | measured("breakout"),
