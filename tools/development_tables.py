@@ -76,24 +76,43 @@ def environments() -> dict[str, Returns]:
     }
 
 
+def last_quarter(returns: np.ndarray) -> np.ndarray:
+    """Of each seed."""
+    return returns[:, -(returns.shape[1] // 4) :].mean(axis=1)
+
+
+def whole_curve(returns: np.ndarray) -> np.ndarray:
+    """Of each seed."""
+    return returns.mean(axis=1)
+
+
+def every_seed(returns: Returns) -> str:
+    """Those rules of one environment that need no search, and clipped AL with each Q_l."""
+    rules = ("cap_al cap=8", "dqn", "al", *(rule for rule in RULES if rule.startswith("clip_al lower_bound=")))
+    rows = []
+    for rule in rules:
+        seeds = whole_curve(returns[rule])
+        cells = [with_error(measure(returns[rule])) for measure in (last_quarter, whole_curve)]
+        label = RULES[rule] + (", and clipped AL by the rule" if rule == "al" else "")
+        rows.append([label, *cells, ", ".join(f"{value:.0f}" for value in seeds)])
+    return table(["rule", "last quarter", "whole curve", "whole curve of each seed"], rows)
+
+
 def made() -> dict[str, str]:
     """Each table by its name."""
     found = environments()
     header = ["", *(f"{name} ({len(next(iter(of.values())))} seeds)" for name, of in found.items())]
-    parts = {
-        "last_quarter": lambda returns: returns[:, -(returns.shape[1] // 4) :].mean(axis=1),
-        "whole_curve": lambda returns: returns.mean(axis=1),
-    }
-    return {
-        part: table(
+    of_all = {
+        measure.__name__: table(
             header,
             [
                 [label, *(with_error(measure(of[rule])) if rule in of else "" for of in found.values())]
                 for rule, label in RULES.items()
             ],
         )
-        for part, measure in parts.items()
+        for measure in (last_quarter, whole_curve)
     }
+    return {**of_all, "lunarlander": every_seed(found["LunarLander"])}
 
 
 def main() -> None:
