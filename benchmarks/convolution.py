@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-from pathlib import Path
+from functools import partial
 from statistics import median
 from typing import Any
 
-from training import Child, about, progress, ratios, spread, title
+from peers.child import Child
+from peers.turns import about, add_options, check_options, ratios, spread, take_turns, title
 
 CONTENDERS: dict[str, tuple[Any, ...]] = {
     "PyTorch": ("peers.nature_updates:PyTorch", False),
@@ -33,24 +33,15 @@ CONTENDERS: dict[str, tuple[Any, ...]] = {
 PEERS = ("PyTorch", "PyTorch, channels last")
 
 
-def measure(names: list[str], size: int, core: int, rounds: int, seconds: float, clock: str) -> dict[str, Any]:
+def measure(size: int, arguments: argparse.Namespace) -> dict[str, Any]:
     """Milliseconds of an update, round by round."""
-    children, facts, units = {}, {}, {}
+    names, starts = arguments.contenders, {}
     for name in names:
-        progress(f"batch {size}: {name} starts")
         target, *options = CONTENDERS[name]
-        children[name] = Child(core, {}, target, size, *options)
-        facts[name] = children[name].receive()
-        units[name] = children[name].units_for(seconds)
-    if len(sizes := {fact["parameters"] for fact in facts.values()}) > 1:
-        raise SystemExit(f"the networks differ in their parameters: {sizes}")
-    figures: dict[str, Any] = {name: {**facts[name], "ms": []} for name in names}
-    for number in range(rounds):
-        progress(f"batch {size}: round {number + 1} of {rounds}")
-        for name, child in children.items():
-            figures[name]["ms"].append(1e3 / child.run(units[name]).rate(clock))
-    for child in children.values():
-        child.end()
+        starts[name] = partial(Child, arguments.core, {}, target, size, *options)
+    figures = take_turns(starts, f"batch {size}", arguments)
+    for figure in figures.values():
+        figure["ms"] = [1e3 / rate for rate in figure["rates"]]
     for name in names:
         figures[name]["time_to_peer"] = {
             peer: ratios(figures[name]["ms"], figures[peer]["ms"]) for peer in PEERS if peer in names
@@ -62,17 +53,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batches", nargs="+", type=int, default=[32, 128], metavar="SIZE")
     parser.add_argument("--contenders", nargs="+", choices=tuple(CONTENDERS), default=list(CONTENDERS), metavar="NAME")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=2.0, help="of one stretch of one contender")
-    parser.add_argument("--clock", choices=("wall", "processor"), default="wall")
-    parser.add_argument("--core", type=int, help="the core that all share; by default, the last one")
-    parser.add_argument("--out", type=Path, help="write the figures to this JSON file")
+    add_options(parser)
     arguments = parser.parse_args()
-    cores = sorted(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1))
-    core = cores[-1] if arguments.core is None else arguments.core
+    check_options(parser, arguments)
     results: dict[str, Any] = {"about": about(arguments)}
     for size in arguments.batches:
-        figures = measure(arguments.contenders, size, core, arguments.rounds, arguments.seconds, arguments.clock)
+        figures = measure(size, arguments)
         results[f"batch {size}"] = figures
         title(f"batch {size}: milliseconds of an update, median (lowest .. highest round); its time to a peer's")
         for name, figure in figures.items():

@@ -5,19 +5,18 @@
 The same for both: a network of 128-128, a batch of 64, one update for each environment step, a replay of 50,000,
 epsilon .1, Adam, gradients clipped. This project trains clipped AL, whose target takes one more pass forward than
 DQN's. On Atari (`--environments ALE/Gopher-v5 --num-envs 1`): the Nature network, a batch of 32, an update every four
-steps, a replay of 5,000. How they take turns, and what a figure is, is as in `training.py`, whose processes are used.
+steps, a replay of 5,000. How they take turns, and what a figure is, is as in `training.py`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-from pathlib import Path
-from statistics import median
+from functools import partial
 from typing import Any
 
-from training import Child, about, progress, ratios, spread, title
+from peers.child import Child
+from peers.turns import about, add_options, check_options, ratios, spread, take_turns, title
 
 CONTENDERS = {
     "actiongap": "peers.hosted_loops:Ours",
@@ -30,33 +29,17 @@ ATARI_CONTENDERS = {
 """Their units are updates, of four steps each."""
 
 
-def measure(environment: str, num_envs: int, core: int, rounds: int, seconds: float, clock: str) -> dict[str, Any]:
-    """Every contender's rates, round by round."""
-    children, facts, units = {}, {}, {}
+def measure(environment: str, num_envs: int, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Every contender's rates, round by round, in steps."""
     atari = environment.startswith("ALE/")
-    steps_per_unit = 4 if atari else 1
-    for name, target in (ATARI_CONTENDERS if atari else CONTENDERS).items():
-        progress(f"{environment}, {num_envs} at once: {name} starts")
-        children[name] = Child(core, {}, target, environment, num_envs)
-        facts[name] = children[name].receive()
-        units[name] = children[name].units_for(seconds) // num_envs * num_envs
-    if len(sizes := {fact["parameters"] for fact in facts.values()}) > 1:
-        raise SystemExit(f"the networks differ in their parameters: {sizes}")
-    stretches: dict[str, list[Any]] = {name: [] for name in children}
-    for number in range(rounds):
-        progress(f"{environment}, {num_envs} at once: round {number + 1} of {rounds}")
-        for name, child in children.items():
-            stretches[name].append(child.run(units[name]))
-    for child in children.values():
-        child.end()
-    figures: dict[str, Any] = {
-        name: {
-            **facts[name],
-            "rates": [steps_per_unit * stretch.rate(clock) for stretch in each],
-            "busy": median(stretch.processor_s / stretch.wall_s for stretch in each),
-        }
-        for name, each in stretches.items()
+    targets = ATARI_CONTENDERS if atari else CONTENDERS
+    starts = {
+        name: partial(Child, arguments.core, {}, target, environment, num_envs) for name, target in targets.items()
     }
+    figures = take_turns(starts, f"{environment}, {num_envs} at once", arguments, units_of=num_envs)
+    if atari:
+        for figure in figures.values():
+            figure["rates"] = [4 * rate for rate in figure["rates"]]
     figures["actiongap_to_it"] = ratios(figures["actiongap"]["rates"], figures["Stable-Baselines3"]["rates"])
     return figures
 
@@ -65,18 +48,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--environments", nargs="+", default=["CartPole-v1", "LunarLander-v3"], metavar="NAME")
     parser.add_argument("--num-envs", nargs="+", type=int, default=[1, 8], metavar="N")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=3.0, help="of one stretch of one contender")
-    parser.add_argument("--clock", choices=("wall", "processor"), default="wall")
-    parser.add_argument("--core", type=int, help="the core that both share; by default, the last one")
-    parser.add_argument("--out", type=Path, help="write the figures to this JSON file")
+    add_options(parser)
     arguments = parser.parse_args()
-    cores = sorted(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1))
-    core = cores[-1] if arguments.core is None else arguments.core
+    check_options(parser, arguments)
     results: dict[str, Any] = {"about": about(arguments)}
     for environment in arguments.environments:
         for num_envs in arguments.num_envs:
-            figures = measure(environment, num_envs, core, arguments.rounds, arguments.seconds, arguments.clock)
+            figures = measure(environment, num_envs, arguments)
             results.setdefault(environment, {})[str(num_envs)] = figures
             title(f"{environment}, {num_envs} at once: steps a second, median (lowest .. highest round)")
             for name in CONTENDERS:

@@ -29,15 +29,9 @@ not quiet: with `--clock processor`, other work matters less.
 
 from __future__ import annotations
 
-import os
-
-os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"
-os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
-os.environ["JAX_PLATFORMS"] = "cpu"
-
 import argparse
 import json
-import platform
+import os
 import shutil
 import subprocess
 import sys
@@ -45,12 +39,12 @@ import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from peers.child import Child, Stretch
+from peers.child import Child
+from peers.turns import CORES, about, add_options, check_options, progress, ratios, spread, take_turns, title
 
 HERE = Path(__file__).parent
 GAMES = ("minatar/breakout", "minatar/seaquest", "pixelcopter")
@@ -77,41 +71,6 @@ MEMORY_STEPS = 5_000
 def contender(name: str, game: str, core: int, run: Path | None = None) -> Child:
     target, variables = CONTENDERS[name]
     return Child(core, variables, target, game, *([str(run)] if run and target == "peers.ours:Loop" else []))
-
-
-def take_turns(
-    names: tuple[str, ...], game: str, core: int, rounds: int, seconds: float, clock: str, run: Path | None
-) -> dict[str, Any]:
-    """Every contender's rates, round by round."""
-    children, facts, units = {}, {}, {}
-    for name in names:
-        progress(f"{game}: {name} starts")
-        children[name] = contender(name, game, core, run)
-        facts[name] = children[name].receive()
-        units[name] = children[name].units_for(seconds)
-    sizes = {name: fact["parameters"] for name, fact in facts.items() if fact["parameters"]}
-    if len(set(sizes.values())) > 1:
-        raise SystemExit(f"the networks differ in their parameters: {sizes}")
-    stretches: dict[str, list[Stretch]] = {name: [] for name in names}
-    for number in range(rounds):
-        progress(f"{game}: round {number + 1} of {rounds}")
-        for name, child in children.items():
-            stretches[name].append(child.run(units[name]))
-    for child in children.values():
-        child.end()
-    return {
-        name: {
-            **facts[name],
-            "rates": [stretch.rate(clock) for stretch in each],
-            "busy": median(stretch.processor_s / stretch.wall_s for stretch in each),
-        }
-        for name, each in stretches.items()
-    }
-
-
-def ratios(over: list[float], under: list[float]) -> list[float]:
-    """Within each round."""
-    return [a / b for a, b in zip(over, under, strict=True)]
 
 
 def report_turns(game: str, figures: dict[str, Any]) -> None:
@@ -244,71 +203,16 @@ def siblings(cores: list[int]) -> str:
         return "unknown"
 
 
-def about(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What the figures hold for."""
-
-    def git(*command: str) -> str:
-        return subprocess.run(["git", *command], capture_output=True, text=True, cwd=HERE, check=False).stdout.strip()
-
-    packages = ("actiongap", "jax", "jaxlib", "numpy", "optax", "torch", "stable-baselines3", "minatar", "gymnasium")
-    model = "unknown"
-    if (cpuinfo := Path("/proc/cpuinfo")).exists():
-        lines = [line.split(":")[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
-        model = lines[0] if lines else model
-    options = {name: _plain(value) for name, value in vars(arguments).items()}
-    return {
-        "commit": git("rev-parse", "HEAD") or "unknown",
-        "changed_files": len(git("status", "--porcelain", "--untracked-files=no").splitlines()),
-        "processor": model,
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "versions": {package: version(package) for package in packages},
-        "options": options,
-        "load_average_before": os.getloadavg()[0],
-    }
-
-
-def _plain(value: Any) -> Any:
-    """Of a path its last part: where the folder stood says nothing."""
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return value.name if isinstance(value, Path) else value
-
-
-def spread(values: list[float], digits: int = 0) -> str:
-    low, high = (f"{value:,.{digits}f}" for value in (min(values), max(values)))
-    return f"{median(values):10,.{digits}f}" + (f" ({low} .. {high})" if len(values) > 1 else "")
-
-
-def title(text: str) -> None:
-    print(f"\n{text}")
-
-
-def progress(text: str) -> None:
-    print(f"... {text}", file=sys.stderr, flush=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--games", nargs="+", choices=ALL_GAMES, metavar="GAME", help="by default those of the runs")
     parser.add_argument("--runs", type=Path, nargs="+", default=[], help="folders of runs, one for each game")
     parser.add_argument("--contenders", nargs="+", default=LOOPS, choices=LOOPS, metavar="NAME", help=", ".join(LOOPS))
     parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=PARTS, metavar="PART", help=", ".join(PARTS))
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=3.0, help="of one stretch of one contender")
-    parser.add_argument(
-        "--clock", choices=("wall", "processor"), default="wall", help="for the loops, the update and the cores"
-    )
-    parser.add_argument("--core", type=int, help="the core that all contenders share; by default, the last one")
-    parser.add_argument("--out", type=Path, help="write the figures to this JSON file")
+    add_options(parser)
     arguments = parser.parse_args()
-    if arguments.rounds < 1 or arguments.seconds <= 0:
-        parser.error("--rounds must be at least 1, and --seconds above 0")
-    cores = sorted(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1))
+    check_options(parser, arguments)
     core, rounds, seconds = arguments.core, arguments.rounds, arguments.seconds
-    core = cores[-1] if core is None else core
-    if core not in cores:
-        parser.error(f"--core is {core}; there are {cores}")
 
     results: dict[str, Any] = {"about": about(arguments)}
 
@@ -327,12 +231,13 @@ def main() -> None:
                 names = tuple(name for name in names if name != "multiply-add")
             if not game.startswith("minatar/"):  # no image layer: there is only the pure form
                 names = tuple(name for name in names if "pure" not in name)
-            figures = take_turns(names, game, core, rounds, seconds, arguments.clock, runs.get(game))
+            starts = {name: partial(contender, name, game, core, runs.get(game)) for name in names}
+            figures = take_turns(starts, game, arguments)
             report_turns(game, figures)
             keep("turns", game, figures)
         others: dict[str, Callable[[], Any]] = {
             "profile": partial(measure_profile, game, core, rounds, seconds),
-            "cores": partial(measure_cores, game, cores, rounds, seconds, arguments.clock),
+            "cores": partial(measure_cores, game, CORES, rounds, seconds, arguments.clock),
             "start": partial(measure_start, game, core, rounds),
             "memory": partial(measure_memory, game, core),
         }
