@@ -23,6 +23,8 @@ from typing import Any
 
 from peers.child import Child, Stretch
 
+from actiongap.training import processor
+
 CORES = sorted(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1))
 
 
@@ -86,15 +88,11 @@ def about(arguments: argparse.Namespace) -> dict[str, Any]:
         return subprocess.run(["git", *command], capture_output=True, text=True, cwd=here, check=False).stdout.strip()
 
     packages = ("actiongap", "jax", "jaxlib", "numpy", "optax", "torch", "stable-baselines3", "minatar", "gymnasium")
-    model = "unknown"
-    if (cpuinfo := Path("/proc/cpuinfo")).exists():
-        lines = [line.split(":")[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
-        model = lines[0] if lines else model
     options = {name: _plain(value) for name, value in vars(arguments).items()}
     return {
         "commit": git("rev-parse", "HEAD") or "unknown",
         "changed_files": len(git("status", "--porcelain", "--untracked-files=no").splitlines()),
-        "processor": model,
+        "processor": processor.name(),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         "versions": {package: _version(package) for package in packages},

@@ -87,6 +87,10 @@ def test_a_run_that_is_not_what_its_settings_give(run: Run, monkeypatch: pytest.
     assert code == 1
     assert "NOT equal" in out
     assert "step 100: evaluation_return is 41.5 in the run" in out
+    assert "elsewhere" not in out
+    monkeypatch.setattr("actiongap.training.processor.name", lambda: "an abacus")
+    _, out, _ = run("verify", "runs/pixelcopter-dqn-0", "--quiet", "--steps", "200")
+    assert out.rstrip().endswith(", here an abacus")
     assert "threads" not in out
     monkeypatch.setenv("NPROC", "5")
     _, out, _ = run("verify", "runs/pixelcopter-dqn-0", "--quiet", "--steps", "200")

@@ -101,8 +101,11 @@ def _elsewhere(record: Mapping[str, Any], is_equal: bool) -> tuple[str, ...]:
     differences = [
         f"{name} was {old}, here {versions.get(name)}" for name, old in before.items() if versions.get(name) != old
     ]
-    if record.get("device") not in (None, here["device"]):
-        differences.append(f"the device was {record['device']}, here {here['device']}")
+    differences += [
+        f"the {name} was {record[name]}, here {here[name]}"
+        for name in ("device", "processor")
+        if record.get(name) not in (None, here[name])
+    ]
     threads = record.get("threads")
     if not is_equal and threads not in (None, here["threads"]):  # only convolutions depend on it
         differences.append(f"XLA had threads: {threads}, here {here['threads']}; try NPROC={threads}")

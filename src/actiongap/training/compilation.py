@@ -6,13 +6,13 @@ ACTIONGAP_CACHE names another folder, or is empty for none. A cache already conf
 
 from __future__ import annotations
 
-import hashlib
 import os
-import platform
 import sys
 from pathlib import Path
 
 import jax
+
+from actiongap.training import processor
 
 _VARIABLE = "ACTIONGAP_CACHE"
 
@@ -26,7 +26,8 @@ def use_cache() -> Path | None:
     if chosen == "":
         return None
     try:
-        folder = (Path(chosen) if chosen else _user_folder() / "actiongap") / "xla" / _processor()
+        # By processor: a home folder may be shared by machines of several kinds.
+        folder = (Path(chosen) if chosen else _user_folder() / "actiongap") / "xla" / processor.kind()
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, RuntimeError):  # read-only; or a user without a home, as in a container
         return None
@@ -42,14 +43,3 @@ def _user_folder() -> Path:
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-
-
-def _processor() -> str:
-    """A short name of this kind of processor: a home folder may be shared by machines of several kinds."""
-    kind = platform.machine() + platform.processor()
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            kind += "".join(sorted({line for line in file if line.startswith(("model name", "flags", "Features"))}))
-    except OSError:
-        pass
-    return f"{platform.machine()}-{hashlib.blake2b(kind.encode(), digest_size=6).hexdigest()}"

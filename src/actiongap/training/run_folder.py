@@ -28,7 +28,7 @@ import numpy as np
 
 from actiongap.learning.settings import complete
 from actiongap.operators import Operator
-from actiongap.training import files, lock, one_core, tables
+from actiongap.training import files, lock, one_core, processor, tables
 from actiongap.training.files import FileError, to_json
 from actiongap.version import __version__
 
@@ -208,7 +208,7 @@ def describe(environment: Any) -> str:
 
 
 def circumstances() -> dict[str, Any]:
-    """What the bits of a run depend on beside its settings: versions, the device, on a CPU XLA's number of threads."""
+    """What the bits of a run depend on beside its settings: versions, device, processor, XLA's threads on it."""
     import jax
     import jaxlib
 
@@ -221,6 +221,7 @@ def circumstances() -> dict[str, Any]:
             "numpy": np.__version__,
         },
         "device": jax.devices()[0].device_kind,
+        "processor": processor.name(),
         "threads": one_core.threads(),
     }
 

@@ -85,7 +85,7 @@ def _circumstances(runs: Sequence[Run]) -> Pairs:
     for run in runs:
         versions = run.settings.get("versions")
         facts = dict(versions) if isinstance(versions, Mapping) else {}
-        facts |= {key: run.settings[key] for key in ("device", "commit") if run.settings.get(key)}
+        facts |= {key: run.settings[key] for key in ("device", "processor", "commit") if run.settings.get(key)}
         for key, value in facts.items():
             counts.setdefault(key, Counter())[str(value)] += 1
     return [
