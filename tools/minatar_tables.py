@@ -1,7 +1,7 @@
-"""The tables and figures of docs/reproduction.md on MinAtar, made from the committed runs: no number is copied by hand.
+"""What README.md and docs/reproduction.md show of MinAtar, made from the committed runs: no number is copied by hand.
 
     python -m tools.minatar_tables            # prints the tables
-    python -m tools.minatar_tables --write    # puts each into its place on the page, which a test compares, and draws
+    python -m tools.minatar_tables --write    # puts each into its place on the pages, which a test compares, and draws
 
 Improvements and scores are the report's (`actiongap.analysis.comparison`), intervals of differences Welch's.
 """
@@ -25,6 +25,7 @@ from actiongap.experiments import suites
 from tools.doc_tables import put, table
 
 ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
 PAGE = ROOT / "docs" / "reproduction.md"
 RUNS = ROOT / "results" / "minatar"
 FIGURES = {
@@ -35,6 +36,7 @@ FIGURES = {
 }
 """The report's figures that the page shows, and their names there."""
 LATE_STEPS = 250_000
+TAKE_OFF_RETURN = 20
 PAIRS = (
     ("clip_al", "dqn"),
     ("clip_al", "al"),
@@ -135,6 +137,24 @@ def bounds(interval: Iterable[float] | None, form: str) -> str:
     return "" if interval is None else " [{}]".format(", ".join(f"{each:{form}}" for each in interval))
 
 
+def take_off(found: Comparison) -> str:
+    """On Freeway, whose score tells little else: from which step on a run crosses the road."""
+    entries = [found.entries["minatar/freeway", variant] for variant in found.variants]
+    seeds = entries[0].seeds
+    rows = [
+        [labels.variant(variant), *(f"{step:,}" if step else "never" for step in take_off_steps(entry))]
+        for variant, entry in zip(found.variants, entries, strict=True)
+    ]
+    return table(["Freeway", *(f"seed {seed}" for seed in seeds)], rows)
+
+
+def take_off_steps(entry: Entry) -> list[int | None]:
+    """By seed, where the mean of five evaluations first passes `TAKE_OFF_RETURN`, if it does. Step 0 does not count."""
+    returns, steps = entry.curves["evaluation_return"][:, entry.steps > 0], entry.steps[entry.steps > 0]
+    means = np.lib.stride_tricks.sliding_window_view(returns, 5, axis=1).mean(axis=-1)
+    return [int(steps[4 + np.argmax(row)]) if row.any() else None for row in means > TAKE_OFF_RETURN]
+
+
 def properties(found: Comparison) -> str:
     """The claims of the paper's property analysis, judged on every game, those that the paper shows first."""
     suite = suites.load("properties")
@@ -163,8 +183,15 @@ def values(found: Comparison, game: str, check: Mapping[str, Any]) -> str:
 
 def made(found: Comparison) -> dict[str, str]:
     """Each table by its name."""
-    parts = (improvements, aggregates, every_seed, differences, properties)
+    parts = (improvements, aggregates, every_seed, differences, take_off, properties)
     return {part.__name__: part(found) for part in parts}
+
+
+def pages(found: Comparison) -> dict[Path, str]:
+    """Both pages as they should be: one has all tables, README.md has that over all games."""
+    tables = made(found)
+    shown = {PAGE: tables, README: {"aggregates": tables["aggregates"]}}
+    return {page: put(page.read_text("utf-8"), parts, "tools/minatar_tables.py") for page, parts in shown.items()}
 
 
 def draw(found: Comparison) -> None:
@@ -178,11 +205,12 @@ def draw(found: Comparison) -> None:
 def main() -> None:
     """Print the tables, or write them and draw the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help=f"put them into {PAGE.relative_to(ROOT)}, and draw")
+    parser.add_argument("--write", action="store_true", help="put them into the pages, and draw")
     write = parser.parse_args().write
     found = comparison.compare(RUNS)
     if write:
-        PAGE.write_text(put(PAGE.read_text("utf-8"), made(found), "tools/minatar_tables.py"), "utf-8")
+        for page, text in pages(found).items():
+            page.write_text(text, "utf-8")
         draw(found)
     else:
         print("\n".join(made(found).values()))
