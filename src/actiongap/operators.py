@@ -7,13 +7,14 @@ For a row `q = Q(s, .)` of A actions and the next row `q' = Q(s', .)`:
     target     y       = r + discount v(q') + g(q)_a              persistent: the larger of y and r + discount q'_a
 
 In the paper's letters (Zhang, Gan & Tan, AAAI 2022): `alpha` is alpha, `clip_ratio` is c and `lower_bound` is Q_l in
-eq. 4 and 5 (clipped AL) and eq. 29 (clipped MDQN), `temperature` is tau and `floor` is l_0 in eq. 28 (Munchausen DQN),
-`persistent` is the maximum of eq. 26 and 27 (persistent AL). `mellow = 1` puts the mean in place of the sum inside the
-logarithm, which makes the soft maximum of Conservative Value Iteration, mellowmax.
+eq. 4 and 5 (clipped AL) and eq. 29 (clipped MDQN), `temperature` is tau in eq. 28 (Munchausen DQN) and `floor` its l_0
+(Table 2 of the supplement), `persistent` is the maximum of eq. 26 and 27 (persistent AL). `mellow = 1` puts the mean
+in place of the sum inside the logarithm, which makes the soft maximum of Conservative Value Iteration, mellowmax.
 
-Two numbers are this project's own. `cap` limits the gap term to so many times the `scale` e, which is how far gaps move
-by themselves (`gap_movement`): a threshold that needs no Q_l and grows and shrinks with the rewards. `limit` makes a
-clipped operator limit its term to the largest that is kept, (1 - c)(max q - Q_l), instead of dropping it.
+Two numbers are this project's own. `cap` limits the gap term to so many times the `scale` e, which is how far gaps
+move by themselves (`gap_movement`): a threshold that needs no Q_l and grows and shrinks with the rewards. `limit`
+makes a clipped operator limit its term to the largest that is kept, alpha (1 - c)(max q - Q_l), instead of dropping
+it.
 
 An `Operator` is data, not code: absence is written -inf or 0, so that every member has the same structure, and one
 compiled program serves all of them. The formula is written against the Python array API: the same lines take NumPy,

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.special
 
 from actiongap import MDP, iterate, mdps, operators
 from actiongap.tabular.iteration import action_gaps, gap_deviation
@@ -101,12 +102,25 @@ def test_noise_is_seeded_and_of_the_stated_size():
     assert (one - exact).std() == pytest.approx(0.5, rel=0.1)
 
 
-def test_a_wide_gap_withstands_noise():
-    # What the gap is for: under the same errors, AL's greedy policy is wrong less often than T's.
+def test_advantage_learning_withstands_noise():
+    # Under the same errors, AL's greedy policy is wrong less often than T's.
     wrong = {}
     for name, operator in [("T", operators.dqn()), ("AL", operators.al(alpha=0.9))]:
         wrong[name] = iterate(operator, CHAIN, 0.99, 1000, noise=0.5, losses=False).wrong_share[500:].mean()
     assert wrong["AL"] < 0.5 * wrong["T"]
+
+
+def test_soft_advantage_learning_has_the_policy_of_a_smaller_temperature():
+    # Munchausen without its floor, and CVI: softmax(Q / tau) is that of soft Q-learning with (1 - alpha) tau.
+    mdp = mdps.garnet(6, 3, 2, seed=0)
+
+    def policy(operator, temperature):
+        return scipy.special.softmax(iterate(operator, mdp, 0.9, 500, losses=False).q_values / temperature, axis=1)
+
+    plain = policy(operators.soft_dqn(temperature=0.03), 0.03)
+    for name, numbers in {"mdqn": {"floor": -np.inf}, "cvi": {}}.items():
+        operator = operators.make(name, alpha=0.9, temperature=0.3, **numbers)
+        np.testing.assert_allclose(policy(operator, 0.3), plain, atol=1e-12)
 
 
 def test_losses_can_be_left_out_and_q0_is_not_changed():

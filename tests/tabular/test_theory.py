@@ -86,6 +86,18 @@ def test_theorem_2_equality_below_the_threshold_and_not_far_above():
     assert differ > 4  # above the threshold nothing is promised, and mostly nothing is equal
 
 
+def test_theorem_2_is_strict_where_the_paper_is_not():
+    # At c = .8, the threshold, the term is dropped again and again: a gap on its way to 2 starts anew at 1.
+    mdp = MDP(np.ones((1, 2, 1)), np.array([[1.0, 0.0]]))
+    bound = 0.0
+    assert theory.equality_threshold(solve(mdp, 0.9), 0.5, bound) == pytest.approx(0.8)
+    for clip_ratio, least in ((0.8, 1.0), (0.79, 2.0)):
+        operator = operators.clip_al(alpha=0.5, clip_ratio=clip_ratio, lower_bound=bound)
+        gaps = iterate(operator, mdp, 0.9, 300).mean_gap[100:]
+        assert gaps.min() == pytest.approx(least, abs=1e-3)
+        assert gaps.max() == pytest.approx(2, abs=1e-3)
+
+
 def test_theorem_2_promises_no_equality_on_the_papers_chain_walk():
     order = theory.gap_order(mdps.chain_walk(), 0.99, 0.99, 0.9, -100.0)
     assert not order.premise

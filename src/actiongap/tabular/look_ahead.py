@@ -1,10 +1,11 @@
 r"""Look-ahead: the gap term everywhere but for the action that is greedy in TQ. For exact sweeps only.
 
-    Q'(s, a) = TQ(s, a) - alpha g(s, a) (V(s) - Q(s, a)),        g(s, a) = 0 if a is greedy in TQ(s, .), else 1
+    Q'(s, a) = TQ(s, a) - alpha g(s, a) (V(s) - Q(s, a)),    g(s, a) = 0 if a is the first greedy in TQ(s, .), else 1
 
 So max Q' = max TQ, and the values and policies are those of value iteration, while the gap grows as Advantage
-Learning's: docs/theory.md has the proof, and why such a gap protects against nothing. A sample shows TQ(s, a) of the
-action that was taken and of no other, so no agent can learn with it. It is one gate of many: `Gated` takes any.
+Learning's: docs/theory.md has the proof, and why such a gap does not protect against errors in the sweeps. A sample
+shows TQ(s, a) of the action that was taken and of no other, so no agent can learn with it. It is one gate of many:
+`Gated` takes any.
 """
 
 from __future__ import annotations

@@ -18,9 +18,10 @@ Theorem 2    G* <= G_clipAL <= G_AL,    G(s, a) = liminf over k of V_k(s) - Q_k(
              G_clipAL = G_AL  if  Q_l <= min (Q* - alpha V*) / (1 - alpha)                                 the premise
                               and c < min (Q* - alpha V* - (1 - alpha) Q_l) / ((1 - alpha) (V* - Q_l))     the threshold
 
-The premise is the main text's; the supplement prints V* where alpha V* belongs. The threshold is taken strictly: at
-the threshold itself rounding decides. A limit inferior is measured as the minimum over a late window of iterations,
-since the gaps of clipped AL need not settle.
+The premise is the main text's; the supplement prints V* where alpha V* belongs. The threshold is taken strictly, where
+the paper has c <= threshold: one state that returns to itself, rewards 1 and 0, gamma .9, alpha .5, Q_l = 0 and c = .8,
+the threshold, has G_clipAL = 1 and G_AL = 2, since V_k comes to V* more slowly than the gap to its limit. A limit
+inferior is measured as the minimum over a late window of iterations, since the gaps of clipped AL need not settle.
 """
 
 from __future__ import annotations
