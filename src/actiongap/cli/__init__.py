@@ -40,10 +40,12 @@ def info() -> None:
 
     from actiongap import games
     from actiongap.learning.image_layer import image_layer_status
+    from actiongap.training import processor
 
     device = jax.devices()[0]
+    kind = processor.name() if device.platform == "cpu" else device.device_kind
     print(f"actiongap {__version__}, JAX {jax.__version__}, Python {platform.python_version()}")
-    print(f"device: {device.platform} ({device.device_kind}), {os.cpu_count()} cores")
+    print(f"device: {device.platform} ({kind}), {os.cpu_count()} cores")
     print(f"image layer: {image_layer_status()}")
     print(f"games: {', '.join(games.names())}")
     print(f"algorithms: {', '.join(operator_names())}")
