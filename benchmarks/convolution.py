@@ -41,7 +41,7 @@ def measure(size: int, arguments: argparse.Namespace) -> dict[str, Any]:
         starts[name] = partial(Child, arguments.core, {}, target, size, *options)
     figures = take_turns(starts, f"batch {size}", arguments)
     for figure in figures.values():
-        figure["ms"] = [1e3 / rate for rate in figure["rates"]]
+        figure["ms"] = [1e3 / rate for rate in figure.pop("rates")]
     for name in names:
         figures[name]["time_to_peer"] = {
             peer: ratios(figures[name]["ms"], figures[peer]["ms"]) for peer in PEERS if peer in names
@@ -54,6 +54,7 @@ def main() -> None:
     parser.add_argument("--batches", nargs="+", type=int, default=[32, 128], metavar="SIZE")
     parser.add_argument("--contenders", nargs="+", choices=tuple(CONTENDERS), default=list(CONTENDERS), metavar="NAME")
     add_options(parser)
+    parser.set_defaults(seconds=2.0)
     arguments = parser.parse_args()
     check_options(parser, arguments)
     results: dict[str, Any] = {"about": about(arguments)}

@@ -91,10 +91,9 @@ def every_seed(returns: Returns) -> str:
     rules = ("cap_al cap=8", "dqn", "al", *(rule for rule in RULES if rule.startswith("clip_al lower_bound=")))
     rows = []
     for rule in rules:
-        seeds = whole_curve(returns[rule])
-        cells = [with_error(measure(returns[rule])) for measure in (last_quarter, whole_curve)]
+        late, whole = last_quarter(returns[rule]), whole_curve(returns[rule])
         label = RULES[rule] + (", and clipped AL by the rule" if rule == "al" else "")
-        rows.append([label, *cells, ", ".join(f"{value:.0f}" for value in seeds)])
+        rows.append([label, with_error(late), with_error(whole), ", ".join(f"{value:.0f}" for value in whole)])
     return table(["rule", "last quarter", "whole curve", "whole curve of each seed"], rows)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -18,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from actiongap.analysis import checks, comparison, figures, labels
+from actiongap.analysis import checks, comparison, figures, labels, statistics
 from actiongap.analysis.comparison import ENOUGH_SEEDS, Comparison, Entry
 from actiongap.analysis.headline import difference
+from actiongap.analysis.scores import LAST
 from actiongap.experiments import suites
 from tools.doc_tables import put, table
 
@@ -150,9 +152,10 @@ def take_off(found: Comparison) -> str:
 
 def take_off_steps(entry: Entry) -> list[int | None]:
     """By seed, where the mean of five evaluations first passes `TAKE_OFF_RETURN`, if it does. Step 0 does not count."""
-    returns, steps = entry.curves["evaluation_return"][:, entry.steps > 0], entry.steps[entry.steps > 0]
-    means = np.lib.stride_tricks.sliding_window_view(returns, 5, axis=1).mean(axis=-1)
-    return [int(steps[4 + np.argmax(row)]) if row.any() else None for row in means > TAKE_OFF_RETURN]
+    trained = entry.steps > 0
+    above = math.nextafter(TAKE_OFF_RETURN, math.inf)
+    returns = entry.curves["evaluation_return"][:, trained]
+    return [statistics.steps_to_reach(entry.steps[trained], row, above, LAST) for row in returns]
 
 
 def properties(found: Comparison) -> str:
