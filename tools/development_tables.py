@@ -9,18 +9,14 @@ results/gymnasium, is taken from there.
 
 from __future__ import annotations
 
-import argparse
 import json
-from pathlib import Path
 
 import numpy as np
 
 from actiongap.analysis.checks import with_error
 from actiongap.training import tables
-from tools.doc_tables import put, table
+from tools.doc_tables import RESULTS, ROOT, Tool, table
 
-ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "theory.md"
 RULES = {
     "dqn": "DQN",
     "al": "AL",
@@ -44,7 +40,7 @@ Returns = dict[str, np.ndarray]
 
 def measured(name: str) -> Returns:
     """What the tool kept of an environment."""
-    path = ROOT / "results" / "rules" / f"{name}.json"
+    path = RESULTS / "rules" / f"{name}.json"
     kept = json.loads(path.read_text("utf-8")) if path.exists() else {}
     return {rule: np.asarray(found["returns"]) for rule, found in kept.items()}
 
@@ -53,7 +49,7 @@ def of_runs(folder: str, names: dict[str, str], seeds: range, last_step: int) ->
     """Of runs of the package: by rule, what stands before the seed in their names."""
     found = {}
     for rule, name in names.items():
-        rows = [tables.read(ROOT / "results" / folder / f"{name}-{seed}" / "metrics.csv") for seed in seeds]
+        rows = [tables.read(RESULTS / folder / f"{name}-{seed}" / "metrics.csv") for seed in seeds]
         found[rule] = np.array(
             [[row["evaluation_return"] for row in run if 0 < row["step"] <= last_step] for run in rows]
         )
@@ -114,15 +110,8 @@ def made() -> dict[str, str]:
     return {**of_all, "lunarlander": every_seed(found["LunarLander"])}
 
 
-def main() -> None:
-    """Print the tables, or write them."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help=f"put them into {PAGE.relative_to(ROOT)}")
-    if parser.parse_args().write:
-        PAGE.write_text(put(PAGE.read_text("utf-8"), made(), "tools/development_tables.py"), "utf-8")
-    else:
-        print("\n".join(made().values()))
+TOOL = Tool("development_tables", made, {ROOT / "docs" / "theory.md": ("last_quarter", "whole_curve", "lunarlander")})
 
 
 if __name__ == "__main__":
-    main()
+    TOOL.main()

@@ -8,12 +8,11 @@ Improvements and scores are the report's (`actiongap.analysis.comparison`), inte
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import math
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +23,9 @@ from actiongap.analysis.comparison import ENOUGH_SEEDS, Comparison, Entry
 from actiongap.analysis.headline import difference
 from actiongap.analysis.scores import LAST
 from actiongap.experiments import suites
-from tools.doc_tables import put, table
+from tools.doc_tables import REPRODUCTION, RESULTS, ROOT, Tool, bounds, table
 
-ROOT = Path(__file__).parents[1]
-README = ROOT / "README.md"
-PAGE = ROOT / "docs" / "reproduction.md"
-RUNS = ROOT / "results" / "minatar"
+RUNS = RESULTS / "minatar"
 FIGURES = {
     "curves": "minatar-1m",
     "action-gap": "minatar-gap",
@@ -134,11 +130,6 @@ def amount(
     return f"{f'**{value}**' if between.certain else value}{bounds(between.interval if enough else None, form)}"
 
 
-def bounds(interval: Iterable[float] | None, form: str) -> str:
-    """The interval, if there is one."""
-    return "" if interval is None else " [{}]".format(", ".join(f"{each:{form}}" for each in interval))
-
-
 def take_off(found: Comparison) -> str:
     """On Freeway, whose score tells little else: from which step on a run crosses the road."""
     entries = [found.entries["minatar/freeway", variant] for variant in found.variants]
@@ -184,40 +175,28 @@ def values(found: Comparison, game: str, check: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {mean:.3g}" for name, mean in zip(names, means, strict=True))
 
 
+PARTS = (improvements, aggregates, every_seed, differences, take_off, properties)
+
+
 def made(found: Comparison) -> dict[str, str]:
     """Each table by its name."""
-    parts = (improvements, aggregates, every_seed, differences, take_off, properties)
-    return {part.__name__: part(found) for part in parts}
+    return {part.__name__: part(found) for part in PARTS}
 
 
-def pages(found: Comparison) -> dict[Path, str]:
-    """Both pages as they should be: one has all tables, README.md has that over all games."""
-    tables = made(found)
-    shown = {PAGE: tables, README: {"aggregates": tables["aggregates"]}}
-    return {page: put(page.read_text("utf-8"), parts, "tools/minatar_tables.py") for page, parts in shown.items()}
+TOOL = Tool(
+    "minatar_tables",
+    lambda: made(comparison.compare(RUNS)),
+    {REPRODUCTION: [part.__name__ for part in PARTS], ROOT / "README.md": ["aggregates"]},
+)
 
 
-def draw(found: Comparison) -> None:
+def draw() -> None:
     """The page's figures, anew."""
     with tempfile.TemporaryDirectory() as place:
-        for drawn in figures.write(found, Path(place)):
+        for drawn in figures.write(comparison.compare(RUNS), Path(place)):
             if drawn.stem in FIGURES:
-                shutil.copyfile(drawn, PAGE.parent / "figures" / f"{FIGURES[drawn.stem]}.png")
-
-
-def main() -> None:
-    """Print the tables, or write them and draw the figures."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="put them into the pages, and draw")
-    write = parser.parse_args().write
-    found = comparison.compare(RUNS)
-    if write:
-        for page, text in pages(found).items():
-            page.write_text(text, "utf-8")
-        draw(found)
-    else:
-        print("\n".join(made(found).values()))
+                shutil.copyfile(drawn, REPRODUCTION.parent / "figures" / f"{FIGURES[drawn.stem]}.png")
 
 
 if __name__ == "__main__":
-    main()
+    TOOL.main(draw)

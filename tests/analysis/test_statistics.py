@@ -87,6 +87,23 @@ def test_interquartile_mean_by_hand(scores: Any, expected: float) -> None:
     assert statistics.interquartile_mean(scores) == expected
 
 
+def test_welchs_interval_by_hand() -> None:
+    # Means 6 and 2, each with variance 1 of three runs: standard error sqrt(2/3), 4 degrees of freedom, t = 2.7764.
+    low, high = statistics.welch([5, 6, 7], [1, 2, 3])
+    assert (low, high) == pytest.approx((4 - 2.7764 * math.sqrt(2 / 3), 4 + 2.7764 * math.sqrt(2 / 3)), abs=1e-4)
+    # Variances 9 and 1: standard error sqrt(10/3), (10/3)^2 / (9/2 + 1/18) = 2.439 degrees of freedom.
+    wider = stats.t.ppf(0.975, (10 / 3) ** 2 / (9 / 2 + 1 / 18)) * math.sqrt(10 / 3)
+    assert tuple(statistics.welch([3, 6, 9], [1, 2, 3])) == pytest.approx((4 - wider, 4 + wider))
+
+
+def test_welchs_interval_takes_a_whole_batch() -> None:
+    # The second pair has equal runs: nothing is unknown.
+    low, high = statistics.welch([[5, 6, 7], [3, 3, 3]], [[1, 2, 3], [1, 1, 1]])
+    alone = statistics.welch([5, 6, 7], [1, 2, 3])
+    assert (low[0], high[0]) == (alone.low, alone.high)
+    assert (low[1], high[1]) == (2, 2)
+
+
 def test_mean_of_tasks_weighs_tasks_the_same() -> None:
     assert statistics.mean_of_tasks({"a": [0, 0, 0, 0], "b": [1]}) == 0.5
     # The paper's Table 1, clipped AL: its last row is the mean of the others.

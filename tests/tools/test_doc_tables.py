@@ -1,8 +1,9 @@
-"""A table goes into its place on a page, and nowhere else."""
+"""A table goes into its place on a page, and nowhere else; the pages have what the tools make."""
 
 import pytest
 
-from tools.doc_tables import put, table
+from tools import development_tables, minatar_tables
+from tools.doc_tables import Tool, put, table
 
 PAGE = """before
 <!-- one, by tools/a.py -->
@@ -12,6 +13,12 @@ old
 kept
 <!-- end -->
 """
+
+
+@pytest.mark.parametrize("tool", [development_tables.TOOL, minatar_tables.TOOL], ids=lambda tool: tool.name)
+def test_the_pages_have_the_tables_of_the_committed_results(tool: Tool) -> None:
+    for page, text in tool.pages().items():
+        assert page.read_text("utf-8") == text, f"python -m tools.{tool.name} --write"
 
 
 def test_only_the_marked_place_changes() -> None:
