@@ -299,15 +299,15 @@ def __dir__() -> list[str]:
 
 
 _RANGES: dict[str, tuple[str, Callable[[Array], Array]]] = {
-    "alpha": ("[0, 1)", lambda x: (x >= 0) & (x < 1)),
-    "temperature": ("[0, inf)", lambda x: (x >= 0) & (x < math.inf)),
-    "mellow": ("[0, 1]", lambda x: (x >= 0) & (x <= 1)),
-    "floor": ("[-inf, 0]", lambda x: x <= 0),
-    "clip_ratio": ("(0, 1)", lambda x: (x > 0) & (x < 1)),
-    "lower_bound": ("[-inf, inf)", lambda x: x < math.inf),
-    "persistent": ("False or True", lambda x: (x == 0) | (x == 1)),
-    "cap": ("(0, inf]", lambda x: x > 0),
-    "limit": ("False or True", lambda x: (x == 0) | (x == 1)),
+    "alpha": ("lie in [0, 1)", lambda x: (x >= 0) & (x < 1)),
+    "temperature": ("lie in [0, inf)", lambda x: (x >= 0) & (x < math.inf)),
+    "mellow": ("lie in [0, 1]", lambda x: (x >= 0) & (x <= 1)),
+    "floor": ("lie in [-inf, 0]", lambda x: x <= 0),
+    "clip_ratio": ("lie in (0, 1)", lambda x: (x > 0) & (x < 1)),
+    "lower_bound": ("lie in [-inf, inf)", lambda x: x < math.inf),
+    "persistent": ("be False or True", lambda x: (x == 0) | (x == 1)),
+    "cap": ("lie in (0, inf]", lambda x: x > 0),
+    "limit": ("be False or True", lambda x: (x == 0) | (x == 1)),
 }
 
 
@@ -315,12 +315,12 @@ def _check_range(name: str, value: Any) -> None:
     """Refuse a number outside its range. A traced number has no value yet, and passes."""
     allowed, inside = _RANGES[name]
     if isinstance(value, str | bytes | type(None)):
-        raise ValueError(f"{name} is {value!r}; it must be a number in {allowed}")
+        raise ValueError(f"{name} is {value!r}; it must {allowed}")
     if not is_concrete(value):
         return
     numbers = np.asarray(value)
     if numbers.dtype.kind not in "biuf" or not np.all(inside(numbers)):
-        raise ValueError(f"{name} is {value}; it must lie in {allowed}")
+        raise ValueError(f"{name} is {value}; it must {allowed}")
 
 
 def _is_off(number: Any, neutral: float = 0.0) -> bool:

@@ -28,7 +28,7 @@ class Plan:
     clip_ratios: tuple[float, ...] = (0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
     limits: tuple[float, ...] = (0.8, 0.9)
     """Clip ratios of clipped AL that limits the term instead of dropping it."""
-    caps: tuple[float, ...] = (4.0, 8.0, 16.0)
+    caps: tuple[float, ...] = (4.0, 8.0, 16.0, 24.0)
     """Of capped AL, once with the e of the moment and once with a running mean of e^2."""
     algorithms: tuple[str, ...] = ()
     """Your own, module:function; a number `alpha` of theirs is the setting's."""

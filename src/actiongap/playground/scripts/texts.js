@@ -61,4 +61,6 @@ const PRESETS = [
    "mdp=grid:10x7:0.1:9.g.3w.3w3.w5.w3.w.s.p.w3.w5.w3.3w.3w12.&gamma=0.97&sweeps=300&k=36&op=dqn&op=al,alpha:0.99&op=clip_al,alpha:0.99,clip_ratio:0.9,lower_bound:-10"],
   ["The clip ratio", "From near AL to near T: the supplement's ablation.",
    "mdp=chain:11:0.7&gamma=0.99&k=118&" + [0.6, 0.8, 0.9, 0.95].map(c => `op=clip_al,alpha:0.99,clip_ratio:${c}`).join("&")],
+  ["Rules without a bound", "Optimal from sweep 138, 113, 108 and 78. Capped AL needs no bound on the values; look-ahead AL has T's speed, and AL's gap.",
+   "mdp=chain:11:0.7&gamma=0.99&k=110&op=al,alpha:0.99&op=clip_al,alpha:0.99,clip_ratio:0.9&op=cap_al,alpha:0.99&op=look_ahead,alpha:0.99"],
 ];
