@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 from actiongap import MDP, mdps, operators, solve
 from actiongap.experiments import suites
 from actiongap.experiments.ranking import files, losses, study
-from actiongap.experiments.ranking.plan import Plan, dense, settings
+from actiongap.experiments.ranking.plan import MDPS, Plan, dense, settings
 from actiongap.learning.schedules import as_arrays, constant
 from actiongap.operators import Operator, gap_movement
 from actiongap.tabular.solution import policy_values
@@ -160,6 +161,21 @@ def test_a_study_is_kept_goes_on_and_is_written(tmp_path: Path, monkeypatch: pyt
         study.run(plan, tmp_path)
 
 
+def test_a_file_from_before_there_were_two_sets_of_mdps_is_of_those_judged_by(tmp_path: Path) -> None:
+    study.run(replace(SMALL, data=("exact",)), tmp_path)
+    content = json.loads((tmp_path / study.FILE).read_text())
+    del content["plan"]["mdps"], content["checksum"]
+    (tmp_path / study.FILE).write_text(json.dumps(content))
+    assert study.read(tmp_path).plan.mdps == "judgement"
+
+
+def test_rules_are_not_judged_on_what_their_numbers_were_chosen_by() -> None:
+    judged, developed = ([each.mdp for each in settings(replace(SMALL, mdps=which))] for which in MDPS)
+    assert len(judged) == len(developed) > 1
+    for one in judged:
+        assert not any(np.array_equal(one.rewards, other.rewards) for other in developed)
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -177,6 +193,7 @@ def test_a_study_is_kept_goes_on_and_is_written(tmp_path: Path, monkeypatch: pyt
         ("seeds = inf", "seeds: it is inf; it must be a whole number"),
         ("gamma = 1", "gamma: it is 1; it must lie in [0, 1)"),
         ('data = ["sample"]', "data: there is no 'sample'; there are: exact, sampled"),
+        ('mdps = "training"', "mdps: it is 'training'; it must be one of: judgement, development"),
         ('algorithms = ["al"]', "algorithms: 'al' is no operator of your own"),
         ('algorithms = ["nowhere:rule"]', "algorithms: nowhere:rule cannot be imported"),
     ],

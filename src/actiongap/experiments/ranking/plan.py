@@ -15,6 +15,7 @@ from actiongap.tabular.mdp import MDP
 from actiongap.training import files
 
 KINDS = ("exact", "sampled")
+MDPS = ("judgement", "development")
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,8 @@ class Plan:
 
     data: tuple[str, ...] = KINDS
     """exact: sweeps with noise in every entry of TQ. sampled: Q-learning from transitions with noise in the rewards."""
+    mdps: str = "judgement"
+    """development: others of the same kinds, for choosing a number that is then judged on these."""
     alphas: tuple[float, ...] = (0.9, 0.99)
     sigmas: tuple[float, ...] = (0.03, 0.3, 3.0)
     clip_ratios: tuple[float, ...] = (0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
@@ -68,20 +71,21 @@ def settings(plan: Plan) -> list[Setting]:
     """The chain walk, Garnets with sparse rewards and one with near-ties, each with every alpha and sigma."""
     return [
         Setting(f"{name}, alpha {alpha:g}, sigma {sigma:g}", mdp, alpha, sigma)
-        for name, mdp in _mdps().items()
+        for name, mdp in _mdps(plan.mdps).items()
         for alpha in plan.alphas
         for sigma in plan.sigmas
     ]
 
 
-def _mdps() -> dict[str, MDP]:
-    found: dict[str, MDP] = {"chain": mdps.chain_walk()}
-    for seed in (0, 1):
+def _mdps(which: str) -> dict[str, MDP]:
+    states, sparse, ties = {"judgement": (11, (0, 1), 7), "development": (21, (10, 11), 17)}[which]
+    found: dict[str, MDP] = {"chain": mdps.chain_walk(states)}
+    for seed in sparse:
         rewarded = np.random.default_rng(seed).random((20, 1)) < 0.1
         found[f"sparse garnet {seed}"] = MDP(
             dense(mdps.garnet(20, 3, 3, seed)), np.where(rewarded, np.ones((20, 3)), 0)
         )
-    garnet = mdps.garnet(20, 2, 3, 7)
+    garnet = mdps.garnet(20, 2, 3, ties)
     first, second = garnet.rewards.T
     # Two actions lead to the same states, and one of them costs a little.
     rewards = np.stack([first, first - 0.05, second], axis=1)
@@ -103,6 +107,8 @@ def problems_of(content: Mapping[str, Any]) -> list[str]:
             found.append(f"{name}: it is {value!r}; it must be a list")
         elif name in ("data", "alphas", "sigmas") and not value:
             found.append(f"{name}: it is empty; it must have at least one entry")
+        elif name == "mdps" and value not in MDPS:
+            found.append(f"mdps: it is {value!r}; it must be one of: {', '.join(MDPS)}")
         elif name in ("sweeps", "seeds") and (type(value) is not int or value < 1):
             found.append(f"{name}: it is {value!r}; it must be a whole number, 1 or more")
         elif name == "gamma" and not (files.is_number(value) and 0 <= value < 1):

@@ -95,7 +95,8 @@ def read(folder: str | Path) -> Study:
     path = Path(folder) / FILE
     content = files.read_json(path)
     try:
-        plan = Plan(**{field.name: content["plan"][field.name] for field in fields(Plan)})
+        told = {"mdps": Plan.mdps, **content["plan"]}  # which came later
+        plan = Plan(**{field.name: told[field.name] for field in fields(Plan)})
         return Study(plan, {kind: dict(content["losses"].get(kind, {})) for kind in plan.data})
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise FileError(f"{path} is not a file of a ranking: {error!r}") from None
