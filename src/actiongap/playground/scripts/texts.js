@@ -62,5 +62,5 @@ const PRESETS = [
   ["The clip ratio", "From near AL to near T: the supplement's ablation.",
    "mdp=chain:11:0.7&gamma=0.99&k=118&" + [0.6, 0.8, 0.9, 0.95].map(c => `op=clip_al,alpha:0.99,clip_ratio:${c}`).join("&")],
   ["Rules without a bound", "Optimal from sweep 138, 113, 108 and 78. Capped AL needs no bound on the values; look-ahead AL has T's speed, and AL's gap.",
-   "mdp=chain:11:0.7&gamma=0.99&k=110&op=al,alpha:0.99&op=clip_al,alpha:0.99,clip_ratio:0.9&op=cap_al,alpha:0.99&op=look_ahead,alpha:0.99"],
+   "mdp=chain:11:0.7&gamma=0.99&k=110&op=al,alpha:0.99&op=clip_al,alpha:0.99,clip_ratio:0.9&op=cap_al,alpha:0.99,cap:8&op=look_ahead,alpha:0.99"],
 ];
