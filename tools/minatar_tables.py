@@ -132,12 +132,13 @@ def amount(
 
 def take_off(found: Comparison) -> str:
     """On Freeway, whose score tells little else: from which step on a run crosses the road."""
-    entries = [found.entries["minatar/freeway", variant] for variant in found.variants]
-    seeds = entries[0].seeds
-    rows = [
-        [labels.variant(variant), *(f"{step:,}" if step else "never" for step in take_off_steps(entry))]
-        for variant, entry in zip(found.variants, entries, strict=True)
-    ]
+    entries = {variant: found.entries["minatar/freeway", variant] for variant in found.variants}
+    seeds = sorted({seed for entry in entries.values() for seed in entry.seeds})
+    rows = []
+    for variant, entry in entries.items():
+        steps = dict(zip(entry.seeds, take_off_steps(entry), strict=True))
+        told = {seed: "never" if step is None else f"{step:,}" for seed, step in steps.items()}
+        rows.append([labels.variant(variant), *(told.get(seed, "") for seed in seeds)])
     return table(["Freeway", *(f"seed {seed}" for seed in seeds)], rows)
 
 
