@@ -33,6 +33,8 @@ FIGURES = {
     "profiles": "minatar-profiles",
 }
 """The report's figures that the page shows, and their names there."""
+OURS = "cap_al"
+"""This project's own rule, the one that is judged here."""
 LATE_STEPS = 250_000
 TAKE_OFF_RETURN = 20
 PAIRS = (
@@ -79,8 +81,18 @@ def aggregates(found: Comparison) -> str:
         middle = f"{aggregate.interquartile_mean:.2f}{bounds(aggregate.interval, '.2f')}"
         better = aggregate.probability_of_improvement
         against = "" if variant == found.baseline or better is None else percent(better.share, better.interval)
-        rows.append([labels.variant(variant), middle, overall(found, variant), against])
-    return table(["", "interquartile mean", "mean improvement, %", "a run beats one of DQN, %"], rows)
+        rows.append([labels.variant(variant), middle, overall(found, variant), against, duel(found, OURS, variant)])
+    ours = f"one of {labels.variant(OURS)} beats it, %"
+    return table(["", "interquartile mean", "mean improvement, %", "a run beats one of DQN, %", ours], rows)
+
+
+def duel(found: Comparison, one: str, other: str) -> str:
+    """How often a run of one beats one of the other, over all games."""
+    if one == other:
+        return ""
+    runs = [{game: found.entries[game, each].scores for game in found.environments} for each in (one, other)]
+    share = float(statistics.probability_of_improvement(*runs))
+    return percent(share, statistics.probability_of_improvement_interval(*runs))
 
 
 def percent(share: float, interval: tuple[float, float] | None) -> str:
