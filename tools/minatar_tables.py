@@ -90,9 +90,9 @@ def duel(found: Comparison, one: str, other: str) -> str:
     """How often a run of one beats one of the other, over all games."""
     if one == other:
         return ""
-    runs = [{game: found.entries[game, each].scores for game in found.environments} for each in (one, other)]
-    share = float(statistics.probability_of_improvement(*runs))
-    return percent(share, statistics.probability_of_improvement_interval(*runs))
+    ours, theirs = ({game: found.entries[game, each].scores for game in found.environments} for each in (one, other))
+    share = float(statistics.probability_of_improvement(ours, theirs))
+    return percent(share, statistics.probability_of_improvement_interval(ours, theirs))
 
 
 def percent(share: float, interval: tuple[float, float] | None) -> str:

@@ -80,13 +80,13 @@ def test_a_run_that_is_not_what_its_settings_give(run: Run, monkeypatch: pytest.
     run("train", "pixelcopter", "--algo", "dqn", "--steps", "200", "--quiet", "--set", *TINY)
     path = Path("runs/pixelcopter-dqn-0/metrics.csv")
     lines = path.read_text().splitlines()
-    cells = lines[2].split(",")
+    cells = lines[3].split(",")
     cells[1] = "41.5"
-    path.write_text("\n".join([*lines[:2], ",".join(cells), *lines[3:]]) + "\n")
+    path.write_text("\n".join([*lines[:3], ",".join(cells), *lines[4:]]) + "\n")
     code, out, _ = run("verify", "runs/pixelcopter-dqn-0", "--quiet", "--steps", "200")
     assert code == 1
     assert "NOT equal" in out
-    assert "step 100: evaluation_return is 41.5 in the run" in out
+    assert "step 200: evaluation_return is 41.5 in the run" in out
     assert "elsewhere" not in out
     monkeypatch.setattr("actiongap.training.processor.name", lambda: "an abacus")
     _, out, _ = run("verify", "runs/pixelcopter-dqn-0", "--quiet", "--steps", "200")
