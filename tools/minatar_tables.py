@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from actiongap.analysis import checks, comparison, figures, labels, statistics
+from actiongap.analysis.checks import with_error
 from actiongap.analysis.comparison import ENOUGH_SEEDS, Comparison, Entry
 from actiongap.analysis.headline import difference
 from actiongap.analysis.scores import LAST
@@ -37,6 +38,14 @@ OURS = "cap_al"
 """This project's own rule, the one that is judged here."""
 LATE_STEPS = 250_000
 TAKE_OFF_RETURN = 20
+PUBLIC = {
+    "minatar/asterix": 12,
+    "minatar/breakout": 9,
+    "minatar/freeway": 49,
+    "minatar/seaquest": 16.5,
+    "minatar/space_invaders": 45,
+}
+"""Read off the plots of Young and Tian (2019): to within 1, and 3 on Space Invaders."""
 PAIRS = (
     ("clip_al", "dqn"),
     ("clip_al", "al"),
@@ -188,18 +197,37 @@ def values(found: Comparison, game: str, check: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {mean:.3g}" for name, mean in zip(names, means, strict=True))
 
 
+def training_returns(found: Comparison) -> str:
+    """While training, with exploration, beside what MinAtar's authors show of their DQN."""
+    rows = [
+        [labels.variant(variant), *(with_error(late_training(found.entries[game, variant])) for game in PUBLIC)]
+        for variant in found.variants
+    ]
+    rows.append(["MinAtar's own DQN, 5,000,000 frames", *(f"~{score:g}" for score in PUBLIC.values())])
+    return table(["training return", *map(labels.environment, PUBLIC)], rows)
+
+
+def late_training(entry: Entry) -> np.ndarray:
+    """Of each seed, the mean over the last rows in which an episode ended."""
+    return np.nanmean(entry.curves["training_return"][:, -20:], axis=1)
+
+
 PARTS = (improvements, aggregates, every_seed, differences, take_off, properties)
 
 
 def made(found: Comparison) -> dict[str, str]:
     """Each table by its name."""
-    return {part.__name__: part(found) for part in PARTS}
+    return {part.__name__: part(found) for part in (*PARTS, training_returns)}
 
 
 TOOL = Tool(
     "minatar_tables",
     lambda: made(comparison.compare(RUNS)),
-    {REPRODUCTION: [part.__name__ for part in PARTS], ROOT / "README.md": ["aggregates"]},
+    {
+        REPRODUCTION: [part.__name__ for part in PARTS],
+        ROOT / "README.md": ["aggregates"],
+        RESULTS / "README.md": ["training_returns"],
+    },
 )
 
 

@@ -18,7 +18,6 @@ REPORTS = sorted(path.parents[1] for path in RESULTS.rglob("report/tables.md"))
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 PICTURES = [
     *sorted(path for path in DOCS.rglob("*") if path.suffix in {".png", ".gif"}),
-    RESULTS / "learning/curves.png",
     *(each / "report/curves.png" for each in REPORTS),
 ]
 OUTSIDE_OF_DOCS = {
