@@ -60,8 +60,8 @@ def environments() -> dict[str, Returns]:
     """All that was measured, by what the tables call it."""
     named = {"dqn": "dqn", "al": "al", "clip_al": "clip_al", "cap_al cap=8": "cap_al"}
     breakout = {rule: f"minatar-breakout-{name}" for rule, name in named.items()}
-    # On LunarLander clipped AL by the rule is AL, to the bit.
-    tuned = {"clip_al": "al", "clip_al lower_bound=-200": "clip_al-lower_bound=-200"}
+    # On LunarLander clipped AL by the rule is AL, to the bit, dropped or limited: nothing is clipped.
+    tuned = {"clip_al": "al", "clip_al limit=true": "al", "clip_al lower_bound=-200": "clip_al-lower_bound=-200"}
     lander = {rule: f"LunarLander-v3-{name}" for rule, name in (named | tuned).items()}
     return {
         "Pixelcopter": measured("pixelcopter"),
