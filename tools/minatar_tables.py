@@ -90,9 +90,11 @@ def aggregates(found: Comparison) -> str:
         middle = f"{aggregate.interquartile_mean:.2f}{bounds(aggregate.interval, '.2f')}"
         better = aggregate.probability_of_improvement
         against = "" if variant == found.baseline or better is None else percent(better.share, better.interval)
-        rows.append([labels.variant(variant), middle, overall(found, variant), against, duel(found, OURS, variant)])
+        seeds = min(len(found.entries[game, variant].seeds) for game in found.environments)
+        values = middle, overall(found, variant), against, duel(found, OURS, variant)
+        rows.append([labels.variant(variant), seeds, *values])
     ours = f"one of {labels.variant(OURS)} beats it, %"
-    return table(["", "interquartile mean", "mean improvement, %", "a run beats one of DQN, %", ours], rows)
+    return table(["", "seeds", "interquartile mean", "mean improvement, %", "a run beats one of DQN, %", ours], rows)
 
 
 def duel(found: Comparison, one: str, other: str) -> str:
@@ -101,7 +103,8 @@ def duel(found: Comparison, one: str, other: str) -> str:
         return ""
     ours, theirs = ({game: found.entries[game, each].scores for game in found.environments} for each in (one, other))
     share = float(statistics.probability_of_improvement(ours, theirs))
-    return percent(share, statistics.probability_of_improvement_interval(ours, theirs))
+    enough = min(map(len, [*ours.values(), *theirs.values()])) >= ENOUGH_SEEDS
+    return percent(share, statistics.probability_of_improvement_interval(ours, theirs) if enough else None)
 
 
 def percent(share: float, interval: tuple[float, float] | None) -> str:
