@@ -24,10 +24,9 @@ def test_draws_of_runs_that_are_alike_show_what_all_show() -> None:
     assert certain.all()
 
 
-def test_draws_are_without_replacement_and_independent() -> None:
-    # Ten runs of 0 and ten of 2: five of them have a mean of 0 in one draw of 61.5, by the hypergeometric distribution.
+def test_draws_are_with_replacement_and_independent() -> None:
+    # Of runs of 0 and of 2, as many of each, five have a mean of 0 in one draw of 32.
     values, certain = pixelcopter_tables.drawn(np.repeat([0.0, 2.0], 10), np.full(20, 1.0))
-    share = 252 / 15504
-    assert np.mean(values == -100.0) == pytest.approx(share, abs=0.004)
-    assert np.mean(values == 100.0) == pytest.approx(share, abs=0.004)
-    assert 0 < np.mean(certain) < 0.1
+    assert np.mean(values == -100.0) == pytest.approx(1 / 32, abs=0.005)
+    assert np.mean(values == 100.0) == pytest.approx(1 / 32, abs=0.005)
+    assert np.mean(certain) == pytest.approx(1 / 32, abs=0.005)  # four of five do not exclude 0
