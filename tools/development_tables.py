@@ -23,7 +23,9 @@ RULES = {
     "clip_al": "clipped AL, the paper's or the rule's Q_l",
     "clip_al lower_bound=-200": "clipped AL, Q_l -200",
     "clip_al lower_bound=-100": "clipped AL, Q_l -100",
+    "clip_al lower_bound=-50": "clipped AL, Q_l -50",
     "clip_al lower_bound=0": "clipped AL, Q_l 0",
+    "clip_al lower_bound=50": "clipped AL, Q_l 50",
     "clip_al limit=true": "clipped AL that limits",
     "cap_al cap=4": "capped AL, cap 4",
     "cap_al cap=8": "capped AL, cap 8",
@@ -84,7 +86,8 @@ def whole_curve(returns: np.ndarray) -> np.ndarray:
 
 def every_seed(returns: Returns) -> str:
     """Those rules of one environment that need no search, and clipped AL with each Q_l."""
-    rules = ("cap_al cap=8", "dqn", "al", *(rule for rule in RULES if rule.startswith("clip_al lower_bound=")))
+    bounds = [rule for rule in RULES if rule.startswith("clip_al lower_bound=") and rule in returns]
+    rules = ("cap_al cap=8", "dqn", "al", *bounds)
     rows = []
     for rule in rules:
         late, whole = last_quarter(returns[rule]), whole_curve(returns[rule])

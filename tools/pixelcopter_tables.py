@@ -4,7 +4,8 @@
     python -m tools.pixelcopter_tables --write    # puts each into its place on the page, which a test compares
 
 The returns are of `tools/deep_rules.py`. An improvement is in % of DQN's distance from the random policy, as the
-paper's; what five seeds show is counted over draws of five of the twenty, with replacement, for an algorithm and for DQN each.
+paper's; what five seeds show is counted over draws of five of the twenty, with replacement, for an algorithm and for
+DQN each.
 """
 
 from __future__ import annotations
