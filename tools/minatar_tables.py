@@ -102,9 +102,7 @@ def duel(found: Comparison, one: str, other: str) -> str:
     if one == other:
         return ""
     ours, theirs = ({game: found.entries[game, each].scores for game in found.environments} for each in (one, other))
-    share = float(statistics.probability_of_improvement(ours, theirs))
-    enough = min(map(len, [*ours.values(), *theirs.values()])) >= ENOUGH_SEEDS
-    return percent(share, statistics.probability_of_improvement_interval(ours, theirs) if enough else None)
+    return percent(*comparison.better(ours, theirs))
 
 
 def percent(share: float, interval: tuple[float, float] | None) -> str:

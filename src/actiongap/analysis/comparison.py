@@ -270,7 +270,7 @@ def _entry(
         interval=_interval({"": values}),
         improvement=improvement,
         normalised=normalised,
-        probability_of_improvement=_better({"": values}, {"": np.asarray(list(base.values()))})
+        probability_of_improvement=better({"": values}, {"": np.asarray(list(base.values()))})
         if len(values) and base
         else None,
         evaluations=tuple(map(len, windows.values())),
@@ -291,7 +291,8 @@ def _interval(tasks: Mapping[str, np.ndarray]) -> Interval | None:
     return statistics.stratified_bootstrap(tasks, statistics.interquartile_mean)
 
 
-def _better(tasks: Mapping[str, np.ndarray], base: Mapping[str, np.ndarray]) -> Probability:
+def better(tasks: Mapping[str, np.ndarray], base: Mapping[str, np.ndarray]) -> Probability:
+    """How often a run of one beats a run of the other, over the tasks; with an interval where runs are enough."""
     share = float(statistics.probability_of_improvement(tasks, base))
     if min(len(runs) for each in (tasks, base) for runs in each.values()) < ENOUGH_SEEDS:
         return Probability(share, None)
@@ -338,7 +339,7 @@ def _aggregates(
             interquartile_mean=statistics.interquartile_mean(by_environment),
             interval=_interval(by_environment),
             mean_improvement=float(np.mean(improvements)),
-            probability_of_improvement=_better(by_environment, normalised[baseline])
+            probability_of_improvement=better(by_environment, normalised[baseline])
             if normalised.get(baseline)
             else None,
         )
