@@ -15,30 +15,16 @@ from actiongap.learning.settings import Settings
 from actiongap.training import fused
 from actiongap.training.program import forget_totals
 
+from .in_calls import GATE, driven, same_bits
 from .sampled import sampled
 from .tiny_game import CORRIDOR, COUNTDOWN, QUICK, TRACED
 
 SETTINGS = Settings(**QUICK)
-GATE = operators.make("clip_al")
 
 
 def trained(steps: int, seed: int = 0, cuts: tuple[int, ...] = (), settings: Settings = SETTINGS) -> fused.Carry:
     """The carry after so many steps, run in calls that end at the cuts."""
-    program = fused.program(CORRIDOR, settings)
-    carry = program.init(np.uint32(seed))
-    step = 0
-    for end in sorted({*cuts, min(settings.warmup_steps, steps), steps}):
-        if end <= settings.warmup_steps:
-            carry = program.warm_up(carry, np.int32(step), np.int32(end))
-        else:
-            carry = program.train(carry, as_arrays(constant(GATE)), np.int32(step), np.int32(end))
-        step = end
-    return jax.device_get(carry)
-
-
-def same_bits(left: object, right: object) -> bool:
-    pairs = zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True)
-    return all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in pairs)
+    return jax.device_get(driven(fused.program(CORRIDOR, settings), settings, steps, seed, cuts))
 
 
 @pytest.mark.parametrize("cuts", [(200,), (1, 99, 101, 102, 119, 120, 121), tuple(range(95, 260))])
@@ -56,10 +42,8 @@ def test_same_seed_same_bits_and_other_seeds_other_everything() -> None:
     assert not np.array_equal(first, np.argmax(other.replay.frames[0, :100], axis=-1))
     # The batches alone: the same replay and networks, another seed for what follows.
     program = fused.program(CORRIDOR, SETTINGS)
-    one = program.train(trained(100), as_arrays(constant(GATE)), np.int32(100), np.int32(101))
-    two = program.train(
-        trained(100)._replace(seed=np.uint32(1)), as_arrays(constant(GATE)), np.int32(100), np.int32(101)
-    )
+    one = program.train(trained(100), GATE, np.int32(100), np.int32(101))
+    two = program.train(trained(100)._replace(seed=np.uint32(1)), GATE, np.int32(100), np.int32(101))
     assert not same_bits(one.learner.online, two.learner.online)
 
 
@@ -135,7 +119,7 @@ def test_divergence_is_noticed_with_its_step() -> None:
     poisoned = jax.tree.map(lambda leaf: leaf * np.inf, carry.learner.target)
     assert int(carry.diverged) == -1
     carry = carry._replace(learner=carry.learner._replace(target=poisoned))
-    carry = program.train(carry, as_arrays(constant(GATE)), np.int32(103), np.int32(110))
+    carry = program.train(carry, GATE, np.int32(103), np.int32(110))
     assert int(carry.diverged) == 103
 
 

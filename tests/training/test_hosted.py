@@ -18,18 +18,17 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from actiongap import envs, operators
+from actiongap import envs
 from actiongap.envs.game_adapter import GameEnvironment
-from actiongap.learning.schedules import as_arrays, constant
 from actiongap.learning.settings import Settings
 from actiongap.training import hosted
 
 from ..envs.tiny_environments import Line, limited_line
+from .in_calls import GATE, driven, same_bits
 from .sampled import sampled
 from .tiny_game import CORRIDOR, QUICK
 
 SETTINGS = Settings(**QUICK)
-GATE = as_arrays(constant(operators.make("clip_al")))
 # Steps are taken together, so that the warm-up ends after a multiple of 3.
 THREE = {"num_envs": 3, "warmup_steps": 99}
 
@@ -45,20 +44,7 @@ def trained(steps: int, seed: int = 0, cuts: tuple[int, ...] = (), environment: 
     """The carry after so many steps, run in calls that end at the cuts."""
     settings = dataclasses.replace(SETTINGS, **changes)
     program = hosted.program(environment, settings)
-    carry = program.init(np.uint32(seed))
-    step = 0
-    for end in sorted({*cuts, min(settings.warmup_steps, steps), steps}):
-        if end <= settings.warmup_steps:
-            carry = program.warm_up(carry, np.int32(step), np.int32(end))
-        else:
-            carry = program.train(carry, GATE, np.int32(step), np.int32(end))
-        step = end
-    return program.export(carry)  # type: ignore[call-arg]
-
-
-def same_bits(left: object, right: object) -> bool:
-    pairs = zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True)
-    return all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in pairs)
+    return program.export(driven(program, settings, steps, seed, cuts))  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("cuts", [(200,), (1, 99, 101, 102, 119, 120, 121), tuple(range(95, 260))])
