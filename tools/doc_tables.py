@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import argparse
 import re
+import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from actiongap.analysis import figures
+from actiongap.analysis.comparison import Comparison
 
 ROOT = Path(__file__).parents[1]
 REPRODUCTION = ROOT / "docs" / "reproduction.md"
@@ -35,8 +40,8 @@ class Tool:
             for page, names in self.shown.items()
         }
 
-    def main(self, draw: Callable[[], None] = lambda: None) -> None:
-        """The tool's command line: print the tables, or write them into their pages, and draw."""
+    def main(self, then: Callable[[], None] = lambda: None) -> None:
+        """The tool's command line: print the tables, or write them into their pages and do what is given."""
         parser = argparse.ArgumentParser(prog=f"python -m tools.{self.name}")
         listed = ", ".join(str(page.relative_to(ROOT)) for page in self.shown)
         parser.add_argument("--write", action="store_true", help=f"put the tables into {listed}")
@@ -45,7 +50,15 @@ class Tool:
             return
         for page, text in self.pages().items():
             page.write_text(text, "utf-8")
-        draw()
+        then()
+
+
+def draw(found: Comparison, shown: Mapping[str, str]) -> None:
+    """The report's figures that a page shows, anew: by the report's name, the page's."""
+    with tempfile.TemporaryDirectory() as place:
+        for drawn in figures.write(found, Path(place)):
+            if drawn.stem in shown:
+                shutil.copyfile(drawn, REPRODUCTION.parent / "figures" / f"{shown[drawn.stem]}.png")
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

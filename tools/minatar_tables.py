@@ -10,21 +10,18 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import shutil
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from actiongap.analysis import checks, comparison, figures, labels, statistics
+from actiongap.analysis import checks, comparison, labels, statistics
 from actiongap.analysis.checks import with_error
 from actiongap.analysis.comparison import ENOUGH_SEEDS, Comparison, Entry
 from actiongap.analysis.headline import difference
 from actiongap.analysis.scores import LAST
 from actiongap.experiments import suites
-from tools.doc_tables import REPRODUCTION, RESULTS, ROOT, Tool, bounds, table
+from tools.doc_tables import REPRODUCTION, RESULTS, ROOT, Tool, bounds, draw, table
 
 RUNS = RESULTS / "minatar"
 FIGURES = {
@@ -232,13 +229,5 @@ TOOL = Tool(
 )
 
 
-def draw() -> None:
-    """The page's figures, anew."""
-    with tempfile.TemporaryDirectory() as place:
-        for drawn in figures.write(comparison.compare(RUNS), Path(place)):
-            if drawn.stem in FIGURES:
-                shutil.copyfile(drawn, REPRODUCTION.parent / "figures" / f"{FIGURES[drawn.stem]}.png")
-
-
 if __name__ == "__main__":
-    TOOL.main(draw)
+    TOOL.main(lambda: draw(comparison.compare(RUNS), FIGURES))
