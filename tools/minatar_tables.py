@@ -17,7 +17,7 @@ import numpy as np
 
 from actiongap.analysis import checks, comparison, labels, statistics
 from actiongap.analysis.checks import with_error
-from actiongap.analysis.comparison import ENOUGH_SEEDS, Comparison, Entry
+from actiongap.analysis.comparison import Comparison, Entry
 from actiongap.analysis.headline import difference
 from actiongap.analysis.scores import LAST
 from actiongap.experiments import suites
@@ -145,8 +145,7 @@ def amount(
     """A difference with its interval, if there are runs enough for one; in bold where that excludes 0."""
     between = difference(one, other, baseline, random)
     value = f"{between.value:{form}}"
-    enough = min(len(one.scores), len(other.scores)) >= ENOUGH_SEEDS
-    return f"{f'**{value}**' if between.certain else value}{bounds(between.interval if enough else None, form)}"
+    return f"{f'**{value}**' if between.certain else value}{bounds(between.interval, form)}"
 
 
 def take_off(found: Comparison) -> str:

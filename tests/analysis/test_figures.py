@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from PIL import Image
 
 from actiongap.analysis import figures, labels
 from actiongap.analysis.comparison import compare
+from actiongap.analysis.experiment_file import ExperimentFile
 
 from .written_runs import write_grid, write_run
 
@@ -21,7 +23,7 @@ def test_every_figure_is_written_in_three_forms_and_not_blank(tmp_path: Path) ->
     }
     written = figures.write(compare(write_grid(tmp_path / "runs", levels)), tmp_path / "out")
     names = {path.stem for path in written}
-    assert names == {"curves", "action-gap", "value", "kept", "intervals", "profiles"}
+    assert names == {"curves", "action-gap", "value", "kept", "intervals", "improvements", "profiles"}
     for path in written:
         assert path.with_suffix(".pdf").read_bytes().startswith(b"%PDF")
         assert b"<svg" in path.with_suffix(".svg").read_bytes()
@@ -60,6 +62,27 @@ def test_runs_under_way_are_drawn_though_they_have_no_score(tmp_path: Path) -> N
     write_run(tmp_path / "runs", algorithm="al", evaluations=8, state="running")
     names = [path.stem for path in figures.write(compare(tmp_path / "runs"), tmp_path / "out")]
     assert names == ["curves", "action-gap", "value", "kept", "intervals"]
+
+
+def test_improvements_by_hand_beside_the_papers(tmp_path: Path) -> None:
+    # DQN's mean 11 is 10 above random: a return of 1 is 10%. Only on `mine` is a random policy's score known.
+    both = {"dqn": [10.0, 11, 12], "al": [14.0, 15, 16]}
+    runs = write_grid(tmp_path, {"mine": both | {"clip_al": [11.0, 13]}, "unknown": both})
+    papers = ExperimentFile(paper_scores={"mine": {"al": 25.0}})
+    found = dataclasses.replace(compare(runs, random_scores={"mine": 1.0}), experiments=(papers,))
+    (axes,) = figures.drawn(found)["improvements"].axes
+    shown = [(line.get_marker(), np.round(line.get_xdata(), 1).tolist()) for line in axes.lines]
+    assert shown == [
+        ("None", [0, 0]),
+        ("None", [17.3, 62.7]),  # Welch: 40 ± 10 t sqrt(2/3), t = 2.776 with 4 degrees of freedom
+        ("|", [30.0, 40.0, 50.0]),
+        ("o", [40.0]),
+        ("D", [25.0]),
+        ("|", [0.0, 20.0]),  # two runs, and so no interval
+        ("o", [10.0]),
+    ]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["AL", "Clipped AL"]
+    assert "improvements" not in figures.drawn(compare(write_grid(tmp_path / "one", {"pixelcopter": {"dqn": [1.0]}})))
 
 
 def test_names_that_would_be_formulas_are_drawn_as_they_are(tmp_path: Path) -> None:

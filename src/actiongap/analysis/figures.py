@@ -3,6 +3,7 @@
 curves, action-gap, value, kept   by training step; each point is the mean of the last evaluations, at least 5 of them;
                                   dotted beside the returns, what a random policy gets
 intervals                         interquartile means with 95% intervals
+improvements                      over the baseline in %, with 95% intervals of Welch's test, beside the paper's own
 profiles                          the share of runs with a score above each threshold
 heat-map                          score and action gap over two numbers, where an algorithm was run over two
 """
@@ -20,16 +21,18 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from actiongap.analysis import curves, labels, statistics
-from actiongap.analysis.comparison import Comparison, Entry
+from actiongap.analysis.comparison import Comparison, Entry, Interval
 from actiongap.analysis.grids import Grid, grids
+from actiongap.analysis.headline import difference
 from actiongap.analysis.scores import LAST
+from actiongap.analysis.tables import paper_score
 from actiongap.training.metrics import CURVES, Metric
 
 ENDINGS = ("png", "pdf", "svg")
 ENOUGH_RUNS = 5
 """Below so many runs of one environment, a performance profile is a few stairs and says nothing."""
 _THRESHOLDS = 101
-_RANDOM = "Random policy"
+_RANDOM, _PAPER = "Random policy", "The paper's"
 _KEY_INCHES, _LETTER_INCHES = 0.6, 0.07
 """About what a name takes in a legend, with the line before it."""
 
@@ -45,24 +48,31 @@ class Profile(NamedTuple):
 def write(comparison: Comparison, folder: Path) -> list[Path]:
     """Draw every figure that there is data for into the folder, as PNG, PDF and SVG. Returns the PNG files."""
     folder.mkdir(parents=True, exist_ok=True)
-    drawn = {
-        metric.figure: _by_step(comparison, metric)
-        for metric in CURVES
-        if metric.figure and any(_has(entry, metric.column) for entry in _entries(comparison))
-    }
-    drawn["intervals"] = _intervals(comparison)
-    if (profile := profiles(comparison)) is not None:
-        drawn["profiles"] = _profiles(comparison, profile)
-    if found := grids(comparison):
-        drawn["heat-map"] = _heat_map(found)
     written = []
-    for name, figure in drawn.items():
+    for name, figure in drawn(comparison).items():
         figure.draw_without_rendering()
         figure.set_layout_engine("none")  # The layout is found: once is enough for all files.
         for ending in ENDINGS:
             figure.savefig(folder / f"{name}.{ending}", dpi=150)
         written.append(folder / f"{name}.png")
     return written
+
+
+def drawn(comparison: Comparison) -> dict[str, Figure]:
+    """Every figure that there is data for, by its name."""
+    found = {
+        metric.figure: _by_step(comparison, metric)
+        for metric in CURVES
+        if metric.figure and any(_has(entry, metric.column) for entry in _entries(comparison))
+    }
+    found["intervals"] = _intervals(comparison)
+    if (improvements := _improvements(comparison)) is not None:
+        found["improvements"] = improvements
+    if (profile := profiles(comparison)) is not None:
+        found["profiles"] = _profiles(comparison, profile)
+    if over_two_numbers := grids(comparison):
+        found["heat-map"] = _heat_map(over_two_numbers)
+    return found
 
 
 def profiles(comparison: Comparison) -> Profile | None:
@@ -117,12 +127,13 @@ def _by_step(comparison: Comparison, metric: Metric) -> Figure:
         random = comparison.random[environment]
         if metric.column == "evaluation_return" and random is not None:
             axes.axhline(random, color="0.45", linestyle=":", linewidth=1, label=_RANDOM)
-        axes.set(title=labels.in_figure(labels.environment(environment)), xlabel="step")
+        axes.set_xlabel("step")
         axes.xaxis.set_major_formatter(FuncFormatter(lambda step, _: labels.short_steps(step)))
         axes.xaxis.set_major_locator(MaxNLocator(5))
         axes.set_xlim(left=0)
 
-    return _panels(comparison, draw, f"{metric.label}\n(mean of the last {smoothing(comparison)})")
+    label = f"{metric.label}\n(mean of the last {smoothing(comparison)})"
+    return _panels(comparison, draw, comparison.environments, label)
 
 
 def smoothing(comparison: Comparison) -> int:
@@ -131,27 +142,68 @@ def smoothing(comparison: Comparison) -> int:
 
 
 def _intervals(comparison: Comparison) -> Figure:
-    names = list(reversed(comparison.variants))
-
     def draw(axes: Axes, environment: str) -> None:
         for place, variant in enumerate(comparison.variants):
             entry = comparison.entries.get((environment, variant))
-            if entry is None or not len(entry.scores):
+            if entry is not None and len(entry.scores):
+                _row(axes, place, entry.interquartile_mean, entry.interval, entry.scores)
+        axes.set_xlabel("interquartile mean of the score")
+
+    return _rows_of_variants(comparison, draw, comparison.environments, comparison.variants)
+
+
+def _improvements(comparison: Comparison) -> Figure | None:
+    """None where no improvement is known: there is one variant alone, or no random policy's score."""
+    known = {
+        key: entry
+        for key, entry in comparison.entries.items()
+        if entry.improvement is not None and len(entry.improvement) and key[1] != comparison.baseline
+    }
+    environments = [name for name in comparison.environments if any(name == place for place, _ in known)]
+    if not environments:
+        return None
+
+    def draw(axes: Axes, environment: str) -> None:
+        base, random = comparison.entries[environment, str(comparison.baseline)], comparison.random[environment]
+        axes.axvline(0, color="0.45", linewidth=1)
+        for place, variant in enumerate(comparison.variants):
+            if (entry := known.get((environment, variant))) is None:
                 continue
-            colour, _ = _style(place)
-            row = names.index(variant)
-            if entry.interval is not None:
-                axes.plot(entry.interval, [row, row], color=colour, linewidth=5, alpha=0.35, solid_capstyle="round")
-            axes.plot(entry.scores, [row] * len(entry.scores), "|", color=colour, markersize=7, alpha=0.7)
-            axes.plot(entry.interquartile_mean, row, "o", color=colour, markersize=6)
-        axes.set_yticks(range(len(names)), [_name(name) for name in names])
-        axes.set_ylim(-0.6, len(names) - 0.4)
-        axes.set(title=labels.in_figure(labels.environment(environment)), xlabel="interquartile mean of the score")
+            between = difference(entry, base, base, random)
+            _row(axes, place, between.value, between.interval, np.asarray(entry.improvement))
+            papers = paper_score(comparison, environment, variant)
+            if papers is not None:
+                axes.plot(papers, place, "D", color="k", markerfacecolor="none", markersize=6, label=_PAPER)
+        axes.set_xlabel(f"improvement over {_name(str(comparison.baseline))}, %")
+
+    others = [variant for variant in comparison.variants if any(variant == other for _, other in known)]
+    return _rows_of_variants(comparison, draw, environments, others)
+
+
+def _rows_of_variants(
+    comparison: Comparison, draw: Callable[[Axes, str], None], environments: Sequence[str], variants: Sequence[str]
+) -> Figure:
+    """A panel for each environment, in which `_row` has drawn a line for each variant, the first on top."""
+    places = [comparison.variants.index(variant) for variant in variants]
+
+    def draw_rows(axes: Axes, environment: str) -> None:
+        draw(axes, environment)
+        axes.set_yticks(places, [_name(variant) for variant in variants])
+        axes.set_ylim(places[-1] + 0.6, places[0] - 0.6)
         axes.grid(axis="x", alpha=0.25)
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
 
-    return _panels(comparison, draw, None, height=0.9 + 0.28 * len(names), legend=False)
+    return _panels(comparison, draw_rows, environments, height=0.9 + 0.28 * len(variants), share_y=True)
+
+
+def _row(axes: Axes, place: int, value: float, interval: Interval | None, runs: np.ndarray) -> None:
+    """A variant's line in a figure of rows: its value, the interval, a tick for each run."""
+    colour, _ = _style(place)
+    if interval is not None:
+        axes.plot(interval, [place, place], color=colour, linewidth=5, alpha=0.35, solid_capstyle="round")
+    axes.plot(runs, [place] * len(runs), "|", color=colour, markersize=7, alpha=0.7)
+    axes.plot(value, place, "o", color=colour, markersize=6)
 
 
 def _profiles(comparison: Comparison, profile: Profile) -> Figure:
@@ -195,28 +247,30 @@ def _heat_map(found: Sequence[Grid]) -> Figure:
 def _panels(
     comparison: Comparison,
     draw: Callable[[Axes, str], None],
-    label: str | None,
+    environments: Sequence[str],
+    label: str | None = None,
     height: float = 2.5,
-    legend: bool = True,
+    share_y: bool = False,
 ) -> Figure:
-    environments = comparison.environments
+    """A panel for each environment, and below all of them what lines with a label mean."""
     columns = min(3, len(environments))
     rows = -(-len(environments) // columns)
     width, height = (3.5, height) if columns > 1 else (6.4, max(height, 3.2))
     figure = Figure(figsize=(width * columns, height * rows + 0.5), layout="constrained")
-    grid = figure.subplots(rows, columns, squeeze=False, sharey=not legend)
+    grid = figure.subplots(rows, columns, squeeze=False, sharey=share_y)
     for axes in grid.flat[len(environments) :]:
         axes.set_axis_off()
     for axes, environment in zip(grid.flat, environments, strict=False):
         draw(axes, environment)
+        axes.set_title(labels.in_figure(labels.environment(environment)))
         _calm(axes)
     if label:
         for axes in grid[:, 0]:
             axes.set_ylabel(label)
-    if legend:
-        found = dict(pair[::-1] for axes in grid.flat for pair in zip(*axes.get_legend_handles_labels(), strict=True))
-        ordered = [name for name in (*map(_name, comparison.variants), _RANDOM) if name in found]
-        widest = _KEY_INCHES + _LETTER_INCHES * max(map(len, ordered), default=0)
+    found = dict(pair[::-1] for axes in grid.flat for pair in zip(*axes.get_legend_handles_labels(), strict=True))
+    ordered = [name for name in (*map(_name, comparison.variants), _RANDOM, _PAPER) if name in found]
+    if ordered:
+        widest = _KEY_INCHES + _LETTER_INCHES * max(map(len, ordered))
         figure.legend(
             [found[name] for name in ordered],
             ordered,

@@ -19,7 +19,9 @@ from actiongap.analysis.comparison import ENOUGH_SEEDS, Aggregate, Comparison, E
 
 
 class Difference(NamedTuple):
-    """One variant against another on one environment: of mean scores, as scores or in % where `in_percent`."""
+    """One variant against another on one environment: of mean scores, as scores or in % where `in_percent`.
+
+    Without an interval where runs are too few for one."""
 
     value: float
     interval: Interval | None
@@ -70,11 +72,10 @@ def difference(one: Entry, other: Entry, baseline: Entry | None = None, random: 
     unit = abs(baseline.mean - random) if baseline is not None and random is not None else 0.0
     scale = 100 / unit if unit else 1.0
     value = scale * (one.mean - other.mean)
-    runs = min(len(one.scores), len(other.scores))
-    if runs < 2:
+    if min(len(one.scores), len(other.scores)) < ENOUGH_SEEDS:
         return Difference(value, None, bool(unit), False)
     low, high = (scale * float(bound) for bound in statistics.welch(one.scores, other.scores))
-    return Difference(value, (low, high), bool(unit), runs >= ENOUGH_SEEDS and (low > 0 or high < 0))
+    return Difference(value, (low, high), bool(unit), low > 0 or high < 0)
 
 
 def _environment(comparison: Comparison, environment: str) -> list[str]:
