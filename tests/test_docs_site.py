@@ -121,7 +121,7 @@ def test_links_lead_to_the_pages_of_the_site():
     assert turned("[a](../../results/pixelcopter/)") == "[a](../results/pixelcopter.md)"
     assert turned("[a](../../README.md)") == "[a](../index.md)"
     assert turned("[a](docs/start.md)", "README.md") == "[a](start.md)"
-    assert turned("![a](ablation/report/curves.png)", "results/README.md") == "![a](ablation-report-curves.png)"
+    assert turned("![a](minatar/report/curves.png)", "results/README.md") == "![a](minatar-report-curves.png)"
     # A file without a page leaves its words. One that does not exist is left for Sphinx to name; code is no link.
     assert turned("[a](../../pyproject.toml)") == "a"
     for left in ("[a](../nothing.md)", "[a](https://example.org)", "[a](#here)", "```\n[a](../../pyproject.toml)\n```"):

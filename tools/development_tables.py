@@ -3,7 +3,7 @@
     python -m tools.development_tables            # prints them
     python -m tools.development_tables --write    # puts each into its place on the page, which a test compares
 
-What `tools/deep_rules.py` measured is in results/rules; what is a run of the package, in results/minatar and
+What `tools/deep_rules.py` measured is in results/rules; what is a run of the package, in results/pool and
 results/gymnasium, is taken from there.
 """
 
@@ -67,7 +67,7 @@ def environments() -> dict[str, Returns]:
     lander = {rule: f"LunarLander-v3-{name}" for rule, name in (named | tuned).items()}
     return {
         "Pixelcopter": measured("pixelcopter"),
-        "Breakout": of_runs("minatar", breakout, range(3), 500_000) | measured("breakout"),
+        "Breakout": of_runs("pool", breakout, range(3), 500_000) | measured("breakout"),
         "LunarLander": of_runs("gymnasium/lunarlander", lander, range(5), 200_000) | measured("lunarlander"),
         "CartPole": measured("cartpole"),
         "Acrobot": measured("acrobot"),

@@ -3,56 +3,27 @@
     python -m tools.extension_tables            # prints the tables
     python -m tools.extension_tables --write    # puts each into its place on the page, which a test compares
 
-The runs of AL, clipped AL and MDQN are those of results/minatar, with the same seeds.
+They are like those of `tools/minatar_tables.py`.
 """
 
 from __future__ import annotations
 
-from actiongap.analysis import comparison, labels
-from actiongap.analysis.comparison import Comparison
-from tools.doc_tables import REPRODUCTION, RESULTS, Tool, table
-from tools.minatar_tables import amount, late, seeds_of
+from actiongap.analysis import comparison
+from tools.doc_tables import REPRODUCTION, RESULTS, Tool
+from tools.minatar_tables import differences, every_seed
 
 RUNS = RESULTS / "extension"
-GAMES = ("minatar/asterix", "minatar/space_invaders")
-SEEDS = 3
 PAIRS = (("clip_al", "al"), ("clip_pal", "pal"), ("clip_mdqn", "mdqn"))
 """A clipped version, and what it is one of."""
-ELSEWHERE = ("al", "clip_al", "mdqn")
 
 
-def compared() -> Comparison:
-    """All six, with the same seeds."""
-    names = [f"{game.replace('/', '-')}-{algorithm}" for game in GAMES for algorithm in ELSEWHERE]
-    elsewhere = [RESULTS / "minatar" / f"{name}-{seed}" for name in names for seed in range(SEEDS)]
-    return comparison.compare(RUNS, *elsewhere)
+def made() -> dict[str, str]:
+    """Each table by its name."""
+    found = comparison.compare(RUNS)
+    return {"extension": every_seed(found), "extension_differences": differences(found, PAIRS)}
 
 
-def extension(found: Comparison) -> str:
-    """Every seed: score; mean over the last steps."""
-    rows = [
-        [labels.variant(variant), *(seeds_of(found.entries[game, variant]) for game in GAMES)]
-        for pair in PAIRS
-        for variant in reversed(pair)
-    ]
-    return table(["score; last 250,000 steps", *map(labels.environment, GAMES)], rows)
-
-
-def extension_differences(found: Comparison) -> str:
-    """What clipping adds over the last steps, in returns."""
-    rows = []
-    for one, other in PAIRS:
-        cells = [amount(late(found.entries[game, one]), late(found.entries[game, other])) for game in GAMES]
-        rows.append([f"{labels.variant(one)} - {labels.variant(other)}", *cells])
-    return table(["last 250,000 steps", *map(labels.environment, GAMES)], rows)
-
-
-PARTS = (extension, extension_differences)
-TOOL = Tool(
-    "extension_tables",
-    lambda: {part.__name__: part(found) for found in [compared()] for part in PARTS},
-    {REPRODUCTION: [part.__name__ for part in PARTS]},
-)
+TOOL = Tool("extension_tables", made, {REPRODUCTION: ["extension", "extension_differences"]})
 
 
 if __name__ == "__main__":

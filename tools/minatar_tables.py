@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,21 +18,21 @@ import numpy as np
 from actiongap.analysis import checks, comparison, labels, statistics
 from actiongap.analysis.checks import with_error
 from actiongap.analysis.comparison import Comparison, Entry
-from actiongap.analysis.headline import difference
+from actiongap.analysis.headline import Difference, difference
 from actiongap.analysis.scores import LAST
 from actiongap.experiments import suites
 from tools.doc_tables import REPRODUCTION, RESULTS, ROOT, Tool, bounds, draw, table
 
 RUNS = RESULTS / "minatar"
 FIGURES = {
-    "curves": "minatar-1m",
     "action-gap": "minatar-gap",
     "value": "minatar-value",
+    "improvements": "minatar-improvements",
     "profiles": "minatar-profiles",
 }
 """The report's figures that the page shows, and their names there."""
-OURS = "cap_al"
-"""This project's own rule, the one that is judged here."""
+JUDGED = ("clip_al", "cap_al")
+"""The paper's rule and this project's own."""
 LATE_STEPS = 250_000
 TAKE_OFF_RETURN = 20
 PUBLIC = {
@@ -50,6 +50,9 @@ PAIRS = (
     ("cap_al", "al"),
     ("clip_al", "cap_al"),
     ("al", "dqn"),
+    ("mdqn", "dqn"),
+    ("mdqn", "clip_al"),
+    ("soft_dqn", "dqn"),
 )
 
 
@@ -71,8 +74,28 @@ def improvements(found: Comparison) -> str:
 
 def improvement(found: Comparison, game: str, variant: str) -> str:
     """In % with its interval; in bold where it excludes 0."""
+    return amount(over_baseline(found, game, variant), form="+.0f")
+
+
+def over_baseline(found: Comparison, game: str, variant: str) -> Difference:
+    """In % of the baseline's distance from random play."""
     base = found.entries[game, str(found.baseline)]
-    return amount(found.entries[game, variant], base, base, found.random[game], form="+.0f")
+    return difference(found.entries[game, variant], base, base, found.random[game])
+
+
+def agreement(found: Comparison) -> str:
+    """How often the paper's improvement has the sign of ours, and lies inside of our interval."""
+    paper = suites.load("minatar").paper_scores
+    rows = []
+    for variant in [name for name in found.variants if any(name in known for known in paper.values())]:
+        ours = {game: over_baseline(found, game, variant) for game in found.environments}
+        signs = [ours[game].value * paper[game][variant] > 0 for game in ours]
+        inside = [
+            each.interval and each.interval[0] <= paper[game][variant] <= each.interval[1]
+            for game, each in ours.items()
+        ]
+        rows.append([labels.variant(variant), *(f"{sum(map(bool, each))} of {len(each)}" for each in (signs, inside))])
+    return table(["", "games with the paper's sign", "games where the paper's lies in our interval"], rows)
 
 
 def overall(found: Comparison, variant: str) -> str:
@@ -85,13 +108,11 @@ def aggregates(found: Comparison) -> str:
     rows = []
     for variant, aggregate in found.aggregates.items():
         middle = f"{aggregate.interquartile_mean:.2f}{bounds(aggregate.interval, '.2f')}"
-        better = aggregate.probability_of_improvement
-        against = "" if variant == found.baseline or better is None else percent(better.share, better.interval)
-        seeds = min(len(found.entries[game, variant].seeds) for game in found.environments)
-        values = middle, overall(found, variant), against, duel(found, OURS, variant)
-        rows.append([labels.variant(variant), seeds, *values])
-    ours = f"one of {labels.variant(OURS)} beats it, %"
-    return table(["", "seeds", "interquartile mean", "mean improvement, %", "a run beats one of DQN, %", ours], rows)
+        duels = [duel(found, variant, str(found.baseline)), *(duel(found, rule, variant) for rule in JUDGED)]
+        rows.append([labels.variant(variant), middle, overall(found, variant), *duels])
+    ours = [f"one of {labels.variant(rule)} beats it, %" for rule in JUDGED]
+    header = ["", "interquartile mean", "mean improvement, %", "a run beats one of DQN, %", *ours]
+    return table(header, rows)
 
 
 def duel(found: Comparison, one: str, other: str) -> str:
@@ -128,22 +149,20 @@ def late(entry: Entry) -> Entry:
     return dataclasses.replace(entry, scores=means, mean=float(means.mean()))
 
 
-def differences(found: Comparison) -> str:
+def differences(found: Comparison, pairs: Sequence[tuple[str, str]] = PAIRS) -> str:
     """Between two algorithms over the last steps, in returns."""
     rows = []
-    for one, other in PAIRS:
+    for one, other in pairs:
         cells = [
-            amount(late(found.entries[game, one]), late(found.entries[game, other])) for game in found.environments
+            amount(difference(late(found.entries[game, one]), late(found.entries[game, other])))
+            for game in found.environments
         ]
         rows.append([f"{labels.variant(one)} - {labels.variant(other)}", *cells])
     return table(["last 250,000 steps", *map(labels.environment, found.environments)], rows)
 
 
-def amount(
-    one: Entry, other: Entry, baseline: Entry | None = None, random: float | None = None, form: str = "+.1f"
-) -> str:
+def amount(between: Difference, form: str = "+.1f") -> str:
     """A difference with its interval, if there are runs enough for one; in bold where that excludes 0."""
-    between = difference(one, other, baseline, random)
     value = f"{between.value:{form}}"
     return f"{f'**{value}**' if between.certain else value}{bounds(between.interval, form)}"
 
@@ -209,7 +228,7 @@ def late_training(entry: Entry) -> np.ndarray:
     return np.nanmean(entry.curves["training_return"][:, -20:], axis=1)
 
 
-PARTS = (improvements, aggregates, every_seed, differences, take_off, properties)
+PARTS = (improvements, agreement, aggregates, every_seed, differences, take_off, properties)
 
 
 def made(found: Comparison) -> dict[str, str]:

@@ -24,7 +24,7 @@ def verify(runs: tyro.conf.Positional[tuple[Path, ...]], steps: Count = 20_000, 
     from actiongap.experiments.verification import verify as verify_one
 
     if not runs:
-        raise ValueError("give at least one run folder, such as results/minatar/minatar-breakout-dqn-0")
+        raise ValueError("give at least one run folder, such as results/pool/minatar-breakout-dqn-0")
     are_equal = True
     for folder in runs:
         result = verify_one(folder, steps, progress=not quiet)
