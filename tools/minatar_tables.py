@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,8 @@ FIGURES = {
 """The report's figures that the page shows, and their names there."""
 JUDGED = ("clip_al", "cap_al")
 """The paper's rule and this project's own."""
+DECIDED_BY_FEW = "minatar/seaquest"
+"""Where one or two runs of five decide a mean."""
 LATE_STEPS = 250_000
 TAKE_OFF_RETURN = 20
 PUBLIC = {
@@ -51,9 +53,22 @@ PAIRS = (
     ("clip_al", "cap_al"),
     ("al", "dqn"),
     ("mdqn", "dqn"),
+    ("mdqn", "al"),
     ("mdqn", "clip_al"),
     ("soft_dqn", "dqn"),
 )
+
+WHOLE, FIRST_HALF, LATE = (0, math.inf, "whole"), (0, 500_000, "first half"), (750_000, math.inf, "last quarter")
+PROPERTY_PAIRS = (
+    ("gap", "action_gap", "clip_al", "dqn", WHOLE),
+    ("gap", "action_gap", "al", "clip_al", WHOLE),
+    ("gap", "action_gap", "al", "clip_al", LATE),
+    ("V", "value", "dqn", "clip_al", WHOLE),
+    ("V", "value", "dqn", "al", WHOLE),
+    ("V", "value", "clip_al", "al", WHOLE),
+    ("V", "value", "clip_al", "al", FIRST_HALF),
+)
+"""What differs in what column between which two, and over which part of training."""
 
 
 def improvements(found: Comparison) -> str:
@@ -62,40 +77,48 @@ def improvements(found: Comparison) -> str:
     others = [variant for variant in found.variants if variant != found.baseline]
     header, columns = [""], []
     for variant in others:
+        ours = {game: over_baseline(found, game, variant) for game in found.environments}
         header.append(labels.variant(variant))
-        known = [paper[game][variant] for game in found.environments if variant in paper[game]]
-        columns.append([*(improvement(found, game, variant) for game in found.environments), overall(found, variant)])
-        if known:
+        columns.append(
+            [amount(each, "+.0f") for each in ours.values()] + means({game: ours[game].value for game in ours})
+        )
+        if all(variant in paper[game] for game in ours):
+            known = {game: paper[game][variant] for game in ours}
             header.append("the paper's")
-            columns.append([f"{value:+.0f}" for value in (*known, np.mean(known))])
-    names = [*map(labels.environment, found.environments), "mean"]
+            columns.append([f"{value:+.0f}" for value in known.values()] + means(known))
+    names = [*map(labels.environment, found.environments), "mean", f"mean without {labels.environment(DECIDED_BY_FEW)}"]
     return table(header, zip(names, *columns, strict=True))
 
 
-def improvement(found: Comparison, game: str, variant: str) -> str:
-    """In % with its interval; in bold where it excludes 0."""
-    return amount(over_baseline(found, game, variant), form="+.0f")
+def means(by_game: Mapping[str, float]) -> list[str]:
+    """Over all games, and over those that a few runs do not decide."""
+    others = [value for game, value in by_game.items() if game != DECIDED_BY_FEW]
+    return [f"{np.mean(list(by_game.values())):+.0f}", f"{np.mean(others):+.0f}"]
 
 
-def over_baseline(found: Comparison, game: str, variant: str) -> Difference:
+def over_baseline(
+    found: Comparison, game: str, variant: str, scored: Callable[[Entry], Entry] = lambda entry: entry
+) -> Difference:
     """In % of the baseline's distance from random play."""
-    base = found.entries[game, str(found.baseline)]
-    return difference(found.entries[game, variant], base, base, found.random[game])
+    base = scored(found.entries[game, str(found.baseline)])
+    return difference(scored(found.entries[game, variant]), base, base, found.random[game])
 
 
 def agreement(found: Comparison) -> str:
-    """How often the paper's improvement has the sign of ours, and lies inside of our interval."""
+    """How often the paper's improvement has our sign, where ours has one, and how often it lies in our interval."""
     paper = suites.load("minatar").paper_scores
-    rows = []
+    rows: list[list[str]] = []
     for variant in [name for name in found.variants if any(name in known for known in paper.values())]:
-        ours = {game: over_baseline(found, game, variant) for game in found.environments}
-        signs = [ours[game].value * paper[game][variant] > 0 for game in ours]
-        inside = [
-            each.interval and each.interval[0] <= paper[game][variant] <= each.interval[1]
-            for game, each in ours.items()
-        ]
-        rows.append([labels.variant(variant), *(f"{sum(map(bool, each))} of {len(each)}" for each in (signs, inside))])
-    return table(["", "games with the paper's sign", "games where the paper's lies in our interval"], rows)
+        rows.append([labels.variant(variant)])
+        for scored in (lambda entry: entry, late):
+            pairs = [(over_baseline(found, game, variant, scored), paper[game][variant]) for game in found.environments]
+            told_apart = [ours.value * papers > 0 for ours, papers in pairs if ours.certain]
+            inside = [
+                ours.interval is not None and ours.interval[0] <= papers <= ours.interval[1] for ours, papers in pairs
+            ]
+            rows[-1] += [f"{sum(each)} of {len(each)}" for each in (told_apart, inside)]
+    header = "of the games told apart from DQN, the sign is the paper's", "the paper's number lies in our interval"
+    return table(["", *(f"{measure}: {each}" for measure in ("score", "last 250,000 steps") for each in header)], rows)
 
 
 def overall(found: Comparison, variant: str) -> str:
@@ -144,9 +167,14 @@ def seeds_of(entry: Entry) -> str:
 
 def late(entry: Entry) -> Entry:
     """Scored by the mean over the last steps instead of the last five evaluations."""
-    counted = entry.steps > entry.steps[-1] - LATE_STEPS
-    means = entry.curves["evaluation_return"][:, counted].mean(axis=1)
-    return dataclasses.replace(entry, scores=means, mean=float(means.mean()))
+    return scored_by(entry, "evaluation_return", after=entry.steps[-1] - LATE_STEPS)
+
+
+def scored_by(entry: Entry, column: str, after: float = 0, until: float = math.inf) -> Entry:
+    """Scored by the mean of a column over some of the steps."""
+    counted = (entry.steps > after) & (entry.steps <= until)
+    found = entry.curves[column][:, counted].mean(axis=1)
+    return dataclasses.replace(entry, scores=found, mean=float(found.mean()))
 
 
 def differences(found: Comparison, pairs: Sequence[tuple[str, str]] = PAIRS) -> str:
@@ -206,6 +234,18 @@ def properties(found: Comparison) -> str:
     return table(["", *(check["name"] for check in suite.checks)], rows)
 
 
+def property_differences(found: Comparison) -> str:
+    """The same over parts of training, with intervals."""
+    rows = []
+    for name, column, one, other, (after, until, part) in PROPERTY_PAIRS:
+        cells = []
+        for game in found.environments:
+            here, there = (scored_by(found.entries[game, each], column, after, until) for each in (one, other))
+            cells.append(amount(difference(here, there), "+.2f"))
+        rows.append([f"{name}, {part}: {labels.variant(one)} - {labels.variant(other)}", *cells])
+    return table(["", *map(labels.environment, found.environments)], rows)
+
+
 def values(found: Comparison, game: str, check: Mapping[str, Any]) -> str:
     """What a check compares, of dqn, clip_al and al, and of cap_al beside them."""
     names = ("dqn", "clip_al", "al", "cap_al")
@@ -228,7 +268,7 @@ def late_training(entry: Entry) -> np.ndarray:
     return np.nanmean(entry.curves["training_return"][:, -20:], axis=1)
 
 
-PARTS = (improvements, agreement, aggregates, every_seed, differences, take_off, properties)
+PARTS = (improvements, agreement, aggregates, every_seed, differences, take_off, properties, property_differences)
 
 
 def made(found: Comparison) -> dict[str, str]:

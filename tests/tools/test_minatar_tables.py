@@ -43,6 +43,16 @@ def test_the_last_steps_by_hand(found: comparison.Comparison) -> None:
     assert minatar_tables.late(shortened).scores.tolist() == [3.0]
 
 
+def test_part_of_a_column_by_hand(found: comparison.Comparison) -> None:
+    entry = next(iter(found.entries.values()))
+    curves = {"value": np.array([[np.nan, 1.0, 3.0, 8.0], [np.nan, 2.0, 4.0, 9.0]])}
+    made = dataclasses.replace(entry, steps=np.array([0, 10, 20, 30]), curves=curves)
+    assert minatar_tables.scored_by(made, "value").scores.tolist() == [4.0, 5.0]
+    first = minatar_tables.scored_by(made, "value", until=20)
+    assert (first.scores.tolist(), first.mean) == ([2.0, 3.0], 2.5)
+    assert minatar_tables.scored_by(made, "value", after=20).scores.tolist() == [8.0, 9.0]
+
+
 def test_where_a_run_takes_off_by_hand(found: comparison.Comparison) -> None:
     entry = next(iter(found.entries.values()))
     returns = np.array([[99.0, 0, 0, 0, 0, 50, 50, 50], [99.0, 0, 0, 0, 0, 0, 99, 0]])
