@@ -42,7 +42,7 @@ def ablation_checks(found: Comparison) -> str:
     """What the paper says of the gap, judged pair by pair of neighbours."""
     findings = checks.findings(found, suites.load("ablation").checks)
     return table(
-        ["the paper's claim", "", ""],
+        ["the paper's claim", "here", ""],
         [[each.name, "holds" if each.holds else "does not hold", each.detail.partition(":")[0]] for each in findings],
     )
 

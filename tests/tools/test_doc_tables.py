@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools import development_tables, minatar_tables, pixelcopter_tables, ranking_tables
+from tools import ablation_tables, development_tables, minatar_tables, pixelcopter_tables, ranking_tables
 from tools.doc_tables import Tool, put, table
 
 PAGE = """before
@@ -17,7 +17,7 @@ kept
 
 @pytest.mark.parametrize(
     "tool",
-    [development_tables.TOOL, minatar_tables.TOOL, pixelcopter_tables.TOOL, ranking_tables.TOOL],
+    [ablation_tables.TOOL, development_tables.TOOL, minatar_tables.TOOL, pixelcopter_tables.TOOL, ranking_tables.TOOL],
     ids=lambda tool: tool.name,
 )
 def test_the_pages_have_the_tables_of_the_committed_results(tool: Tool) -> None:
