@@ -11,11 +11,10 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
-from actiongap.analysis import checks, comparison, labels, statistics
+from actiongap.analysis import comparison, labels, statistics
 from actiongap.analysis.checks import with_error
 from actiongap.analysis.comparison import Comparison, Entry
 from actiongap.analysis.headline import Difference, difference
@@ -25,8 +24,6 @@ from tools.doc_tables import REPRODUCTION, RESULTS, ROOT, Tool, bounds, draw, ta
 
 RUNS = RESULTS / "minatar"
 FIGURES = {
-    "action-gap": "minatar-gap",
-    "value": "minatar-value",
     "improvements": "minatar-improvements",
     "profiles": "minatar-profiles",
 }
@@ -57,18 +54,6 @@ PAIRS = (
     ("mdqn", "clip_al"),
     ("soft_dqn", "dqn"),
 )
-
-WHOLE, FIRST_HALF, LATE = (0, math.inf, "whole"), (0, 500_000, "first half"), (750_000, math.inf, "last quarter")
-PROPERTY_PAIRS = (
-    ("gap", "action_gap", "clip_al", "dqn", WHOLE),
-    ("gap", "action_gap", "al", "clip_al", WHOLE),
-    ("gap", "action_gap", "al", "clip_al", LATE),
-    ("V", "value", "dqn", "clip_al", WHOLE),
-    ("V", "value", "dqn", "al", WHOLE),
-    ("V", "value", "clip_al", "al", WHOLE),
-    ("V", "value", "clip_al", "al", FIRST_HALF),
-)
-"""What differs in what column between which two, and over which part of training."""
 
 
 def improvements(found: Comparison) -> str:
@@ -215,44 +200,6 @@ def take_off_steps(entry: Entry) -> list[int | None]:
     return [statistics.steps_to_reach(entry.steps[trained], row, above, LAST) for row in returns]
 
 
-def properties(found: Comparison) -> str:
-    """The claims of the paper's property analysis, judged on every game, those that the paper shows first."""
-    suite = suites.load("properties")
-    findings = {
-        (check["name"], finding.environment): finding
-        for check in suite.checks
-        for finding in checks.findings(found, [check])
-    }
-    games = sorted(found.environments, key=lambda game: game not in suite.environments)
-    rows = []
-    for game in games:
-        cells = [labels.environment(game) + (" (the paper's)" if game in suite.environments else "")]
-        for check in suite.checks:
-            finding = findings[check["name"], game]
-            cells.append(f"{'holds' if finding.holds else 'does not hold'}: {values(found, game, check)}")
-        rows.append(cells)
-    return table(["", *(check["name"] for check in suite.checks)], rows)
-
-
-def property_differences(found: Comparison) -> str:
-    """The same over parts of training, with intervals."""
-    rows = []
-    for name, column, one, other, (after, until, part) in PROPERTY_PAIRS:
-        cells = []
-        for game in found.environments:
-            here, there = (scored_by(found.entries[game, each], column, after, until) for each in (one, other))
-            cells.append(amount(difference(here, there), "+.2f"))
-        rows.append([f"{name}, {part}: {labels.variant(one)} - {labels.variant(other)}", *cells])
-    return table(["", *map(labels.environment, found.environments)], rows)
-
-
-def values(found: Comparison, game: str, check: Mapping[str, Any]) -> str:
-    """What a check compares, of dqn, clip_al and al, and of cap_al beside them."""
-    names = ("dqn", "clip_al", "al", "cap_al")
-    means = [float(np.mean(checks.measure(found.entries[game, name], check))) for name in names]
-    return ", ".join(f"{name} {mean:.3g}" for name, mean in zip(names, means, strict=True))
-
-
 def training_returns(found: Comparison) -> str:
     """While training, with exploration, beside what MinAtar's authors show of their DQN."""
     rows = [
@@ -268,7 +215,7 @@ def late_training(entry: Entry) -> np.ndarray:
     return np.nanmean(entry.curves["training_return"][:, -20:], axis=1)
 
 
-PARTS = (improvements, agreement, aggregates, every_seed, differences, take_off, properties, property_differences)
+PARTS = (improvements, agreement, aggregates, every_seed, differences, take_off)
 
 
 def made(found: Comparison) -> dict[str, str]:

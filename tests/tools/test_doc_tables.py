@@ -1,9 +1,13 @@
 """A table goes into its place on a page, and nowhere else; the pages have what the tools make."""
 
+import importlib
+
 import pytest
 
-from tools import ablation_tables, development_tables, minatar_tables, pixelcopter_tables, ranking_tables
-from tools.doc_tables import Tool, put, table
+from tools.doc_tables import ROOT, Tool, put, table
+
+NAMES = sorted(path.stem for path in (ROOT / "tools").glob("*_tables.py") if path.stem != "doc_tables")
+TOOLS = [importlib.import_module(f"tools.{name}").TOOL for name in NAMES]
 
 PAGE = """before
 <!-- one, by tools/a.py -->
@@ -15,11 +19,7 @@ kept
 """
 
 
-@pytest.mark.parametrize(
-    "tool",
-    [ablation_tables.TOOL, development_tables.TOOL, minatar_tables.TOOL, pixelcopter_tables.TOOL, ranking_tables.TOOL],
-    ids=lambda tool: tool.name,
-)
+@pytest.mark.parametrize("tool", TOOLS, ids=NAMES)
 def test_the_pages_have_the_tables_of_the_committed_results(tool: Tool) -> None:
     for page, text in tool.pages().items():
         assert page.read_text("utf-8") == text, f"python -m tools.{tool.name} --write"
