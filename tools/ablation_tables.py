@@ -40,7 +40,7 @@ def cells(name: str, found: Comparison, told: Callable[[Entry], str]) -> str:
 
 def ablation_checks(found: Comparison) -> str:
     """What the paper says of the gap, judged pair by pair of neighbours."""
-    findings = checks.findings(found, suites.load("ablation").checks)
+    findings = checks.findings(found, checks.wanted(found))
     return table(
         ["the paper's claim", "here", ""],
         [[each.name, "holds" if each.holds else "does not hold", each.detail.partition(":")[0]] for each in findings],

@@ -19,7 +19,7 @@ from actiongap.analysis.checks import with_error
 from actiongap.analysis.comparison import Comparison, Entry
 from actiongap.analysis.headline import Difference, difference
 from actiongap.analysis.scores import LAST
-from actiongap.experiments import suites
+from actiongap.analysis.tables import paper_score
 from tools.doc_tables import REPRODUCTION, RESULTS, ROOT, Tool, bounds, draw, table
 
 RUNS = RESULTS / "minatar"
@@ -58,7 +58,6 @@ PAIRS = (
 
 def improvements(found: Comparison) -> str:
     """Over DQN, game by game and as a mean, beside the paper's."""
-    paper = suites.load("minatar").paper_scores
     others = [variant for variant in found.variants if variant != found.baseline]
     header, columns = [""], []
     for variant in others:
@@ -67,12 +66,17 @@ def improvements(found: Comparison) -> str:
         columns.append(
             [amount(each, "+.0f") for each in ours.values()] + means({game: ours[game].value for game in ours})
         )
-        if all(variant in paper[game] for game in ours):
-            known = {game: paper[game][variant] for game in ours}
+        if known := papers(found, variant):
             header.append("the paper's")
             columns.append([f"{value:+.0f}" for value in known.values()] + means(known))
     names = [*map(labels.environment, found.environments), "mean", f"mean without {labels.environment(DECIDED_BY_FEW)}"]
     return table(header, zip(names, *columns, strict=True))
+
+
+def papers(found: Comparison, variant: str) -> dict[str, float]:
+    """The paper's improvements by game; empty for what it does not have."""
+    known = {game: paper_score(found, game, variant) for game in found.environments}
+    return {game: value for game, value in known.items() if value is not None}
 
 
 def means(by_game: Mapping[str, float]) -> list[str]:
@@ -91,15 +95,16 @@ def over_baseline(
 
 def agreement(found: Comparison) -> str:
     """How often the paper's improvement has our sign, where ours has one, and how often it lies in our interval."""
-    paper = suites.load("minatar").paper_scores
     rows: list[list[str]] = []
-    for variant in [name for name in found.variants if any(name in known for known in paper.values())]:
+    for variant in found.variants:
+        if not (known := papers(found, variant)):
+            continue
         rows.append([labels.variant(variant)])
         for scored in (lambda entry: entry, late):
-            pairs = [(over_baseline(found, game, variant, scored), paper[game][variant]) for game in found.environments]
-            told_apart = [ours.value * papers > 0 for ours, papers in pairs if ours.certain]
+            pairs = [(over_baseline(found, game, variant, scored), known[game]) for game in found.environments]
+            told_apart = [ours.value * theirs > 0 for ours, theirs in pairs if ours.certain]
             inside = [
-                ours.interval is not None and ours.interval[0] <= papers <= ours.interval[1] for ours, papers in pairs
+                ours.interval is not None and ours.interval[0] <= theirs <= ours.interval[1] for ours, theirs in pairs
             ]
             rows[-1] += [f"{sum(each)} of {len(each)}" for each in (told_apart, inside)]
     header = "of the games told apart from DQN, the sign is the paper's", "the paper's number lies in our interval"

@@ -1,7 +1,9 @@
 """What docs/reproduction.md shows of the action gap and V over training on MinAtar, made from the committed runs.
 
-python -m tools.property_tables            # prints the tables
-python -m tools.property_tables --write    # puts each into its place on the page, which a test compares, and draws
+    python -m tools.property_tables            # prints the tables
+    python -m tools.property_tables --write    # puts each into its place on the page, which a test compares, and draws
+
+The claims are those of the suite `properties`; differences have Welch's intervals.
 """
 
 from __future__ import annotations
